@@ -50,6 +50,20 @@ static __always_inline void thread_identify(struct thread_event *t, struct task_
 	t->thread = hash_mix(hash_mix(id, name[0]), name[1]) | 1;
 }
 
+/*
+ * What Python calls a thread can only be read while it lives, which may not be for long: user space
+ * is woken for it. Of many, one in this time is enough, as it comes back after as long.
+ */
+extern __u64 woken_ns;
+
+static __always_inline __u64 wakeup_of_thread(__u64 now)
+{
+	if (now - woken_ns < THREAD_WAKEUP_NS)
+		return BPF_RB_NO_WAKEUP;
+	woken_ns = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 /* Process and thread at first sight, so that a process that is gone has a name. */
 static __always_inline void introduce(struct door door, struct py_scratch *s,
 				      struct task_struct *task, const struct task_facts *f,
@@ -93,8 +107,7 @@ static __always_inline void introduce(struct door door, struct py_scratch *s,
 	s->sample.thread = t->thread;
 	if (is_sent(t->thread))
 		return;
-	/* What Python calls it can only be read while it lives: it may not for long. */
-	if (!bpf_ringbuf_output(&events, t, sizeof(*t), BPF_RB_FORCE_WAKEUP))
+	if (!bpf_ringbuf_output(&events, t, sizeof(*t), wakeup_of_thread(bpf_ktime_get_ns())))
 		mark_sent(t->thread);
 }
 

@@ -19,9 +19,10 @@
 #define LINES_CHUNK 4096      /* a line table travels in chunks of this size */
 #define LINES_CHUNKS_MAX 16   /* the kernel sends 64 KiB of a table; user space reads the rest */
 #define COMM_BYTES 16
-#define ARGS_BYTES 512          /* start of the command line, NUL between arguments */
-#define TASK_SCRATCHES 8        /* samples that task work walks at the same time */
-#define REMOTE_SCRATCHES 4      /* passes over threads that wait: one, and three left behind */
+#define ARGS_BYTES 512            /* start of the command line, NUL between arguments */
+#define THREAD_WAKEUP_NS 10000000 /* see bpf/describe.h */
+#define TASK_SCRATCHES 8          /* samples that task work walks at the same time */
+#define REMOTE_SCRATCHES 4        /* passes over threads that wait: one, and three left behind */
 #define SILENT_MAX 8            /* processes that are not visited, as their memory did not answer */
 #define BEGUN_SLOTS 64          /* Pythons that have begun, for passes over their threads */
 #define TASK_WORKS_MAX 16384    /* samples that wait for it; power of two */

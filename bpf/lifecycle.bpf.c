@@ -19,7 +19,7 @@
 
 __u32 pidns_level; /* noted by list_tasks, which runs in our process */
 
-__u64 rows_refused, pythons_begun, begun_missed;
+__u64 rows_refused, pythons_begun, begun_missed, woken_ns;
 __u32 begun_pids[BEGUN_SLOTS];
 
 static __always_inline bool is_target(const struct task_facts *f)

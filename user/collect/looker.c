@@ -466,11 +466,8 @@ void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 
 struct naming {
 	struct work work;
-	struct thread_place thread;
-	struct py_offsets off;
-	uint64_t active;
+	struct thread_names *names; /* owned */
 	int r;
-	char name[THREAD_NAME_BYTES];
 };
 
 static void name_run(struct work *w, void *cache)
@@ -478,31 +475,34 @@ static void name_run(struct work *w, void *cache)
 	struct naming *n = (struct naming *)w;
 
 	(void)cache;
-	n->r = thread_name_read(&n->thread, &n->active, n->name);
+	n->r = thread_names_read(n->names);
 }
 
-int looker_thread_name(struct looker *l, const struct thread_place *thread, uint64_t *active,
-		       char out[THREAD_NAME_BYTES])
+static void name_free(struct work *w)
 {
-	struct naming *n = calloc(1, sizeof(*n));
+	free(((struct naming *)w)->names);
+	free(w);
+}
+
+int looker_thread_names(struct looker *l, struct thread_names **names)
+{
+	struct naming *n = malloc(sizeof(*n));
+	pid_t pid = (*names)->pid;
 	int r;
 
-	if (!n)
+	if (!n) {
+		free(take_ptr(*names));
 		return -ENOMEM;
-	n->work = (struct work){ .run = name_run, .free = free_work };
-	n->thread = *thread;
-	n->off = *thread->off;
-	n->thread.off = &n->off;
-	n->active = *active;
-	r = run_look(l, LOOK_READ, thread->pid, 0, &n->work, LOOK_SOON_NS);
+	}
+	*n = (struct naming){ .work = { .run = name_run, .free = name_free },
+			      .names = take_ptr(*names) };
+	r = run_look(l, LOOK_READ, pid, 0, &n->work, LOOK_SOON_NS);
 	if (r < 0)
 		return r;
 	r = n->r;
-	if (!r) {
-		*active = n->active;
-		memcpy(out, n->name, sizeof(n->name));
-	}
-	free(n);
+	if (!r)
+		*names = take_ptr(n->names);
+	name_free(&n->work);
 	return r;
 }
 

@@ -95,9 +95,9 @@ int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t le
 void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 		  const struct page_range *ranges, size_t count);
 
-/* As thread_name_read(), soon or not at all. */
-int looker_thread_name(struct looker *l, const struct thread_place *thread, uint64_t *active,
-		       char out[THREAD_NAME_BYTES]);
+/* As thread_names_read(), soon or not at all: 0, else *names is no longer the caller's, and NULL.
+ */
+int looker_thread_names(struct looker *l, struct thread_names **names);
 
 /* The start of a process's arguments, NUL behind each, soon or not at all: how many bytes. */
 int looker_arguments(struct looker *l, pid_t pid, char out[ARGS_BYTES]);

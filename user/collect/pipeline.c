@@ -768,8 +768,11 @@ static int step_tasks(struct pipeline *p)
 
 int pipeline_step(struct pipeline *p)
 {
-	int answered = discovery_step(p->discovery), swept, r;
+	int answered, swept, r = threads_ask(p->threads);
 
+	if (r < 0)
+		return r;
+	answered = discovery_step(p->discovery);
 	if (answered < 0 || (swept = step_tasks(p)) < 0)
 		return answered < 0 ? answered : swept;
 	if (p->sources && (r = source_versions_step(p->sources)) < 0)
@@ -778,6 +781,13 @@ int pipeline_step(struct pipeline *p)
 		return 0;
 	count(p);
 	return take_up(p, monotonic_ns(), false);
+}
+
+int pipeline_patience(const struct pipeline *p, int max_ms)
+{
+	const int wakeup_ms = THREAD_WAKEUP_NS / 1000000;
+
+	return max_ms > wakeup_ms && threads_may_come(p->threads) ? wakeup_ms : max_ms;
 }
 
 /* Line tables that samples turn out to lack, and those whose looks were late, until then. */

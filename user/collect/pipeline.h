@@ -48,6 +48,9 @@ int pipeline_record(void *arg, const void *record, size_t size);
  */
 int pipeline_step(struct pipeline *p);
 
+/* How long the ring may be left alone: max_ms at most. */
+int pipeline_patience(const struct pipeline *p, int max_ms);
+
 /* Where threads' times are recorded: what is known of them, else NULL. */
 struct times *pipeline_times(const struct pipeline *p);
 

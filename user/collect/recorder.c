@@ -293,7 +293,8 @@ int recorder_step(struct recorder *rec, int fd, int max_ms)
 	uint64_t now;
 	int r;
 
-	if ((r = wait(rec, fd, session_patience(rec->session, max_ms))) < 0 ||
+	max_ms = pipeline_patience(rec->pipeline, session_patience(rec->session, max_ms));
+	if ((r = wait(rec, fd, max_ms)) < 0 ||
 	    (r = session_consume(rec->session, 0, pipeline_record, rec->pipeline)) < 0 ||
 	    (r = pipeline_step(rec->pipeline)) < 0)
 		return r;

@@ -14,24 +14,37 @@
 
 /* A thread of a target, as it was when its name was wanted. */
 struct thread_place {
-	pid_t pid, tid;    /* in our own PID namespace */
+	pid_t tid;         /* in our own PID namespace */
 	uint64_t pointer;  /* pthread_self() */
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	char comm[COMM_BYTES];
+};
+
+/* What Python calls it: UTF-8, if r is 0. */
+struct thread_name {
+	struct thread_place place;
+	/* -ENOENT: `threading` does not know it, or not yet; -ESRCH: it has ended, and another may
+	 * have its pthread_self() or its TID now; -ESTALE: the system has another name for it by
+	 * now, as Python may have; others as threading_name(). */
+	int r;
+	char name[THREAD_NAME_BYTES];
+};
+
+/* Threads of one process. */
+struct thread_names {
+	pid_t pid; /* in our own PID namespace */
 	uint64_t runtime;
-	const struct py_offsets *off;
+	struct py_offsets off;
+	uint64_t active; /* as in struct threading_process, one a process */
+	size_t count;
+	struct thread_name items[];
 };
 
 /*
- * What Python calls it: UTF-8 into out. It reads the target's memory, which may take as long as
- * that takes. *active: as in struct threading_process, one a process.
- *
- * Returns 0; -ENOENT: `threading` does not know it, or not yet; -ESRCH: it has ended, and another
- * may have its pthread_self() or its TID now; -ESTALE: the system has another name for it by now,
- * as Python may have; other errors as threading_name(). All without a message.
+ * Reads the target's memory, each page of it once, which may take as long as that takes. 0 or
+ * -ENOMEM, without a message.
  */
-int thread_name_read(const struct thread_place *thread, uint64_t *active,
-		     char out[THREAD_NAME_BYTES]);
+int thread_names_read(struct thread_names *names);
 
 /* Signal 0 is sent to nobody. */
 bool thread_has_ended(pid_t pid, pid_t tid);

@@ -14,6 +14,8 @@
 /* A thread's name is looked at again after this, then doubled; once it is known, after a second. */
 #define LOOK_MIN_NS 1000000
 #define LOOK_MAX_NS (64 * NS_PER_SECOND)
+#define MAIN_LOOK_NS 20000000 /* a main thread's first look: MainThread says nothing */
+#define NAMES_MAX 64          /* of a question */
 #define NO_LOOK UINT64_MAX
 #define NO_ID UINT32_MAX
 
@@ -30,13 +32,20 @@ struct known_thread {
 	bool is_used;     /* it has samples since the last threads_forget_ids() */
 };
 
+/* A thread whose name is to be asked for. */
+struct wanted {
+	uint64_t process, thread; /* identities */
+};
+
 struct threads {
 	struct session *session;
 	struct discovery *discovery;
 	struct profile *profile;
 	struct processes *processes;
 	VEC(struct known_thread) known;
-	struct idmap ids; /* by identity; of each TID the first by that, too */
+	struct idmap ids;          /* by identity; of each TID the first by that, too */
+	VEC(struct wanted) wanted; /* for the next threads_ask() */
+	bool has_new, had_new;     /* threads were added since the last one, and before that */
 };
 
 int threads_new(struct session *session, struct discovery *discovery, struct profile *profile,
@@ -61,6 +70,7 @@ void threads_free(struct threads *ts)
 	for (size_t i = 0; i < ts->known.len; i++)
 		free(ts->known.items[i].name);
 	vec_release(&ts->known);
+	vec_release(&ts->wanted);
 	idmap_release(&ts->ids);
 	free(ts);
 }
@@ -105,15 +115,20 @@ static struct known_thread *find_thread(const struct threads *ts, const struct s
 /* What `threading` calls every main thread: its process's name says more. */
 #define MAIN_THREAD "MainThread"
 
+static bool is_main(const struct known_thread *known)
+{
+	return known->event.tid == known->event.pid;
+}
+
 /* Another name is another entry in the profile; the first one is of the samples before it, too. */
 static int set_name(struct threads *ts, struct known_thread *known, const char *name)
 {
-	bool is_main = known->event.tid == known->event.pid, is_first = !known->name;
+	bool is_first = !known->name;
 	uint32_t id;
 	char *copy;
 	int r;
 
-	if (is_first ? is_main && !strcmp(name, MAIN_THREAD) : !strcmp(known->name, name))
+	if (is_first ? is_main(known) && !strcmp(name, MAIN_THREAD) : !strcmp(known->name, name))
 		return 0;
 	if (!(copy = strdup(name)))
 		return -ENOMEM;
@@ -132,10 +147,9 @@ struct naming {
 	struct threads *threads;
 	struct session *session;
 	struct process_event process;
-	uint64_t thread;           /* identity */
-	struct thread_place place; /* but for the runtime */
-	uint64_t active;           /* see struct threading_process */
-	char name[THREAD_NAME_BYTES];
+	struct thread_names *names; /* owned, but for the runtime; NULL: the look brought none */
+	size_t count;
+	uint64_t ids[]; /* of the threads: identities */
 };
 
 /* -ENOENT: not yet, as the process has no row yet that says where its runtime is. */
@@ -148,8 +162,25 @@ static int naming_look(struct question *q, struct looker *l)
 	if (session_find_process(n->session, e->pid, &row) < 0 || row.start_ns != e->start_ns ||
 	    row.exec_id != e->exec_id || row.layout != e->layout || !row.runtime)
 		return -ENOENT;
-	n->place.runtime = row.runtime;
-	return looker_thread_name(l, &n->place, &n->active, n->name);
+	n->names->runtime = row.runtime;
+	return looker_thread_names(l, &n->names);
+}
+
+static int take_name(struct threads *ts, uint64_t thread, int r, const char *name)
+{
+	struct known_thread *known = find_known(ts, thread);
+
+	if (!known)
+		return 0;
+	known->is_asked = false;
+	if (r == -ESRCH || r == -ENOTSUP)
+		known->look_ns = NO_LOOK; /* no other look would give more */
+	if (r)
+		return 0;
+	known->is_seen = false;
+	if (known->wait_ns < NS_PER_SECOND)
+		known->wait_ns = NS_PER_SECOND;
+	return set_name(ts, known, name);
 }
 
 static int naming_take(struct question *q)
@@ -157,54 +188,77 @@ static int naming_take(struct question *q)
 	const struct naming *n = (const struct naming *)q;
 	struct threads *ts = n->threads;
 	struct known_process *process = processes_find(ts->processes, q->target.process);
-	struct known_thread *known = find_known(ts, n->thread);
+	int r = q->r == -ENOMEM ? q->r : 0;
 
-	if (q->r == -ENOMEM || !process || !known)
-		return q->r == -ENOMEM ? q->r : 0;
-	known->is_asked = false;
-	if (q->r == -ESRCH || q->r == -ENOTSUP)
-		known->look_ns = NO_LOOK; /* no other look would give more */
-	if (q->r)
-		return 0;
-	known->is_seen = false;
-	if (known->wait_ns < NS_PER_SECOND)
-		known->wait_ns = NS_PER_SECOND;
-	process->active = n->active;
-	return set_name(ts, known, n->name);
+	if (process && !q->r)
+		process->active = n->names->active;
+	for (size_t i = 0; i < n->count && !r; i++)
+		r = q->r ? take_name(ts, n->ids[i], q->r, NULL)
+			 : take_name(ts, n->ids[i], n->names->items[i].r, n->names->items[i].name);
+	return r;
 }
 
 static void naming_free(struct question *q)
 {
+	free(((struct naming *)q)->names);
 	free(q);
 }
 
-static int ask_name(struct threads *ts, struct known_thread *known,
-		    const struct known_process *process, const struct py_offsets *off)
+static struct thread_name *add_name(struct thread_names *names, const struct thread_event *e)
 {
-	struct naming *n = calloc(1, sizeof(*n));
-	int r;
+	struct thread_name *name = &names->items[names->count++];
 
-	if (!n)
+	name->place = (struct thread_place){ .tid = (pid_t)e->tid,
+					     .pointer = e->pointer,
+					     .start_ns = e->start_ns };
+	memcpy(name->place.comm, e->comm, sizeof(name->place.comm));
+	return name;
+}
+
+static struct naming *naming_new(struct threads *ts, const struct known_process *process,
+				 const struct py_offsets *off, size_t count)
+{
+	struct naming *n = malloc(sizeof(*n) + count * sizeof(n->ids[0]));
+	struct thread_names *names = malloc(sizeof(*names) + count * sizeof(names->items[0]));
+
+	if (!n || !names) {
+		free(n);
+		free(names);
+		return NULL;
+	}
+	*names = (struct thread_names){ .pid = (pid_t)process->event.pid,
+					.off = *off,
+					.active = process->active };
+	*n = (struct naming){ .question = { .target = { .process = process->event.process,
+							.pid = process->event.pid },
+					    .look = naming_look,
+					    .take = naming_take,
+					    .free = naming_free },
+			      .threads = ts,
+			      .session = ts->session,
+			      .process = process->event,
+			      .names = names };
+	return n;
+}
+
+static const struct py_offsets *layout_of(const struct threads *ts,
+					  const struct known_process *process)
+{
+	return process ? discovery_layout(ts->discovery, process->event.layout) : NULL;
+}
+
+/* Unless it is not due by now_ns, its process is not known yet, or nobody knows where the name is.
+ */
+static int look_for_name(struct threads *ts, struct known_thread *known, uint64_t now_ns)
+{
+	const struct wanted wanted = { known->event.process, known->event.thread };
+
+	if (known->is_asked || !known->event.pointer || known->look_ns > now_ns)
+		return 0;
+	if (!layout_of(ts, processes_find(ts->processes, known->event.process)))
+		return 0;
+	if (vec_push(&ts->wanted, wanted) < 0)
 		return -ENOMEM;
-	n->question = (struct question){ .target = { .process = known->event.process,
-						     .pid = process->event.pid },
-					 .look = naming_look,
-					 .take = naming_take,
-					 .free = naming_free };
-	n->threads = ts;
-	n->session = ts->session;
-	n->process = process->event;
-	n->thread = known->event.thread;
-	n->place = (struct thread_place){ .pid = (pid_t)process->event.pid,
-					  .tid = (pid_t)known->event.tid,
-					  .pointer = known->event.pointer,
-					  .start_ns = known->event.start_ns,
-					  .off = off };
-	memcpy(n->place.comm, known->event.comm, sizeof(n->place.comm));
-	n->active = process->active;
-	r = discovery_ask(ts->discovery, &n->question);
-	if (r < 0)
-		return r == -EAGAIN ? 0 : r; /* at the next sample, or flush */
 	known->is_asked = true;
 	known->look_ns = monotonic_ns() + known->wait_ns;
 	if (known->wait_ns < LOOK_MAX_NS)
@@ -212,21 +266,70 @@ static int ask_name(struct threads *ts, struct known_thread *known,
 	return 0;
 }
 
-/* Unless it is not due by now_ns, its process is not known yet, or nobody knows where the name is.
- */
-static int look_for_name(struct threads *ts, struct known_thread *known, uint64_t now_ns)
+static int compare_wanted(const void *a, const void *b)
 {
-	const struct known_process *process;
-	const struct py_offsets *off = NULL;
+	const struct wanted *x = a, *y = b;
 
-	if (known->is_asked || !known->event.pointer || known->look_ns > now_ns)
-		return 0;
-	process = processes_find(ts->processes, known->event.process);
-	if (process)
-		off = discovery_layout(ts->discovery, process->event.layout);
-	if (!off)
-		return 0;
-	return ask_name(ts, known, process, off);
+	return x->process < y->process ? -1 : x->process > y->process;
+}
+
+static void unask(struct threads *ts, const struct wanted *w, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct known_thread *known = find_known(ts, w[i].thread);
+
+		if (known)
+			known->is_asked = false;
+	}
+}
+
+/* One question, of threads of one process. */
+static int ask_names(struct threads *ts, const struct wanted *w, size_t count)
+{
+	const struct known_process *process = processes_find(ts->processes, w->process);
+	const struct py_offsets *off = layout_of(ts, process);
+	struct naming *n = off ? naming_new(ts, process, off, count) : NULL;
+	int r;
+
+	if (off && !n)
+		return -ENOMEM;
+	for (size_t i = 0; n && i < count; i++) {
+		const struct known_thread *known = find_known(ts, w[i].thread);
+
+		if (!known)
+			continue;
+		n->ids[n->count++] = w[i].thread;
+		add_name(n->names, &known->event);
+	}
+	r = n ? discovery_ask(ts->discovery, &n->question) : -EAGAIN;
+	if (r == -EAGAIN)
+		unask(ts, w, count); /* at the next sample, or flush */
+	return r == -EAGAIN ? 0 : r;
+}
+
+int threads_ask(struct threads *ts)
+{
+	int r = 0;
+
+	if (ts->wanted.len)
+		qsort(ts->wanted.items, ts->wanted.len, sizeof(struct wanted), compare_wanted);
+	for (size_t at = 0, n; at < ts->wanted.len && !r; at += n) {
+		const struct wanted *w = &ts->wanted.items[at];
+
+		n = 1;
+		while (at + n < ts->wanted.len && n < NAMES_MAX && w[n].process == w->process)
+			n++;
+		r = ask_names(ts, w, n);
+	}
+	ts->wanted.len = 0;
+	ts->had_new = ts->has_new;
+	ts->has_new = false;
+	return r;
+}
+
+bool threads_may_come(const struct threads *ts)
+{
+	return ts->had_new;
 }
 
 int threads_ask_name(struct threads *ts, const struct sample_event *e)
@@ -254,13 +357,13 @@ int threads_settle(struct threads *ts)
 	for (size_t i = 0; i < ts->known.len && !r; i++) {
 		struct known_thread *known = &ts->known.items[i];
 		/* A new thread: its first samples are written with the name that it has by now. */
-		bool is_new =
-			!known->name && known->wait_ns < NS_PER_SECOND && known->look_ns != NO_LOOK;
+		bool is_new = !is_main(known) && !known->name && known->wait_ns < NS_PER_SECOND &&
+			      known->look_ns != NO_LOOK;
 
 		if (known->is_seen)
 			r = look_for_name(ts, known, is_new ? known->look_ns : now_ns);
 	}
-	return r;
+	return r ?: threads_ask(ts);
 }
 
 bool threads_is_asking(const struct threads *ts)
@@ -303,6 +406,9 @@ int threads_add(struct threads *ts, const struct thread_event *e)
 
 	if (find_known(ts, e->thread))
 		return 0;
+	ts->has_new = true;
+	if (is_main(&known))
+		known.look_ns = monotonic_ns() + MAIN_LOOK_NS;
 	if ((r = vec_push(&ts->known, known)) < 0 || (r = index_thread(ts, ts->known.len - 1)) < 0)
 		return r;
 	return look_for_name(ts, &ts->known.items[ts->known.len - 1], monotonic_ns());

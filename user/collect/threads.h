@@ -39,8 +39,16 @@ int threads_meet_process(struct threads *ts, uint64_t process);
  */
 int threads_introduce(struct threads *ts, const struct sample_event *e, const char *comm);
 
-/* A sample has come: its thread's name is asked for, if that is due. 0 or -ENOMEM. */
+/* A sample has come: its thread's name is to be asked for, if that is due. 0 or -ENOMEM. */
 int threads_ask_name(struct threads *ts, const struct sample_event *e);
+
+/* Asks for the names that are due: one question a process, where it has no more than some dozens.
+ * To be called whenever the ring was emptied. 0 or -ENOMEM. */
+int threads_ask(struct threads *ts);
+
+/* Whether there were new threads before the last threads_ask(): the kernel wakes nobody for further
+ * ones for THREAD_WAKEUP_NS. */
+bool threads_may_come(const struct threads *ts);
 
 /*
  * The sample's thread in the profile, by the name that it had then. One that was never introduced

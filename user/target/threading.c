@@ -5,8 +5,6 @@
 
 #include "target/object.h"
 
-#define INTERPRETERS_MAX 64
-
 /* The Thread of this ident. */
 struct ident_search {
 	uint64_t ident, thread;
@@ -56,26 +54,44 @@ static int name_in_dict(struct object_reader *r, uint64_t active, uint64_t ident
 	return name_of_thread(r, search.thread, out);
 }
 
-static int name_in_process(struct object_reader *r, const struct threading_process *p,
-			   uint64_t ident, struct threading_name *out, uint64_t *active)
+/* Of all interpreters that have one. Returns the last error that is more than "it has none". */
+static int list_actives(struct object_reader *r, struct threading_process *p)
 {
 	uint64_t interp, found;
 	int e = object_get_pointer(r, p->runtime + p->off->runtime_interpreters_head, &interp);
-	int result = e < 0 ? e : -ENOENT;
+	int result = e;
 
-	for (int i = 0; i < INTERPRETERS_MAX && !e && interp; i++) {
+	p->count = 0;
+	for (int i = 0; i < THREADING_INTERPRETERS_MAX && !e && interp; i++) {
 		e = object_global(r, interp, "threading", "_active", &found);
 		if (!e)
-			e = name_in_dict(r, found, ident, out);
-		if (!e)
-			*active = found;
-		if (!e || e == -E2BIG)
+			p->actives[p->count++] = found;
+		else if (e == -E2BIG)
 			return e;
-		if (e != -ENOENT)
+		else if (e != -ENOENT)
 			result = e;
 		e = object_get_pointer(r, interp + p->off->interp_next, &interp);
 	}
+	p->is_listed = p->is_of_one_moment && !result;
 	return result;
+}
+
+static int name_in_process(struct object_reader *r, struct threading_process *p, uint64_t ident,
+			   struct threading_name *out)
+{
+	int result = p->is_listed ? 0 : list_actives(r, p);
+
+	for (unsigned int i = 0; i < p->count && result != -E2BIG; i++) {
+		int e = name_in_dict(r, p->actives[i], ident, out);
+
+		if (!e) {
+			p->active = p->actives[i];
+			return 0;
+		}
+		if (e != -ENOENT)
+			result = e;
+	}
+	return result ?: -ENOENT;
 }
 
 int threading_name(struct threading_process *p, uint64_t ident, struct threading_name *out)
@@ -90,7 +106,7 @@ int threading_name(struct threading_process *p, uint64_t ident, struct threading
 	if (p->active)
 		e = name_in_dict(&r, p->active, ident, &name);
 	if (e < 0 && e != -E2BIG)
-		e = name_in_process(&r, p, ident, &name, &p->active);
+		e = name_in_process(&r, p, ident, &name);
 	if (!e)
 		*out = name;
 	return e;

@@ -16,6 +16,7 @@
 
 #define THREADING_CHARS_MAX 128 /* of a name; longer: cut */
 #define THREADING_READS_MAX 16384
+#define THREADING_INTERPRETERS_MAX 64
 
 /* A process. read: len bytes at addr, at most OBJECT_READ_BYTES; 0 or a negative errno. */
 struct threading_process {
@@ -24,6 +25,12 @@ struct threading_process {
 	uint64_t runtime; /* of its _PyRuntime, as struct proc_row has it */
 	const struct py_offsets *off;
 	uint64_t active; /* of its `_active`, kept from call to call, and not trusted; 0 at first */
+	bool is_of_one_moment; /* what read() reads: each `_active` is looked for once */
+
+	/* Ours: the `_active` of all interpreters. */
+	bool is_listed;
+	unsigned int count;
+	uint64_t actives[THREADING_INTERPRETERS_MAX];
 };
 
 /* A name as it lies in the process. */

@@ -48,22 +48,26 @@ static void check_name(const char name[THREAD_NAME_BYTES])
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	char name[THREAD_NAME_BYTES];
-	struct py_offsets off;
-	struct thread_place thread = {
-		.pid = getpid(), .tid = gettid(), .runtime = 256, .off = &off
-	};
-	uint64_t active;
+	struct thread_names *names;
 
-	if (len < HEAD + sizeof(thread.pointer))
+	if (len < HEAD + sizeof(uint64_t))
 		return 0;
-	off = made_offsets(6 + (bytes[0] & 15) % 10, bytes[0] & 16);
-	active = bytes[1];
+	names = calloc(1, sizeof(*names) + sizeof(names->items[0]));
+	if (!names)
+		abort();
+	*names =
+		(struct thread_names){ .pid = getpid(),
+				       .runtime = 256,
+				       .off = made_offsets(6 + (bytes[0] & 15) % 10, bytes[0] & 16),
+				       .active = bytes[1],
+				       .count = 1 };
+	names->items[0].place.tid = gettid();
 	memory = bytes + 1;
 	memory_len = len - 1;
-	memcpy(&thread.pointer, bytes + HEAD, sizeof(thread.pointer));
+	memcpy(&names->items[0].place.pointer, bytes + HEAD, sizeof(uint64_t));
 	for (int i = 0; i < 2; i++)
-		if (!thread_name_read(&thread, &active, name))
-			check_name(name);
+		if (!thread_names_read(names) && !names->items[0].r)
+			check_name(names->items[0].name);
+	free(names);
 	return 0;
 }

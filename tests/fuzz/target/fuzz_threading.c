@@ -48,7 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		return 0;
 	off = made_offsets(6 + (bytes[0] & 15) % 10, bytes[0] & 16);
 	m = (struct memory){ bytes + 1, len - 1, 0 };
-	p = (struct threading_process){ read_memory, &m, 256, &off, bytes[1] };
+	p = (struct threading_process){
+		.read = read_memory, .arg = &m, .runtime = 256, .off = &off, .active = bytes[1]
+	};
 	memcpy(&ident, bytes + 2, sizeof(ident));
 	if (threading_name(&p, ident, &name))
 		return 0;

@@ -164,7 +164,9 @@ static void put_process(struct memory *m, const struct py_offsets *off, bool has
 static int look(struct memory *m, const struct py_offsets *off, uint64_t ident, uint64_t *active,
 		struct threading_name *name)
 {
-	struct threading_process p = { read_memory, m, RUNTIME, off, *active };
+	struct threading_process p = {
+		.read = read_memory, .arg = m, .runtime = RUNTIME, .off = off, .active = *active
+	};
 	int r = threading_name(&p, ident, name);
 
 	*active = p.active;
@@ -198,6 +200,28 @@ static void test_threading_name_finds_it_in_each_layout(void **state)
 				fail_msg("3.%u: what was kept is trusted", minor);
 		}
 	}
+}
+
+static void test_threading_name_of_one_moment_searches_once(void **state)
+{
+	static struct memory m;
+	const struct py_offsets off = offsets_of(12);
+	struct threading_process p = { .read = read_memory,
+				       .arg = &m,
+				       .runtime = RUNTIME,
+				       .off = &off,
+				       .active = ACTIVE,
+				       .is_of_one_moment = true };
+	struct threading_name name;
+	uint64_t reads;
+
+	(void)state;
+	put_process(&m, &off, false);
+	assert_int_equal(threading_name(&p, IDENT + 8, &name), -ENOENT);
+	reads = m.reads;
+	assert_int_equal(threading_name(&p, IDENT + 8, &name), -ENOENT);
+	assert_true(m.reads - reads < reads);
+	assert_int_equal(threading_name(&p, IDENT, &name), 0);
 }
 
 static void test_threading_name_of_another_shape(void **state)
@@ -295,6 +319,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threading_name_finds_it_in_each_layout),
+		cmocka_unit_test(test_threading_name_of_one_moment_searches_once),
 		cmocka_unit_test(test_threading_name_of_another_shape),
 		cmocka_unit_test(test_threading_name_ends),
 		cmocka_unit_test(test_threading_name_of_an_unknown_version),
