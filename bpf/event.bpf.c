@@ -55,8 +55,8 @@ static __always_inline __u32 slot_scratch(__u32 slot)
 {
 	if (slot < session.cpus)
 		return session.scratch_row[SOURCE_EVENTS] * session.cpus + slot;
-	return scratch_shared(TASK_SCRATCHES + session.has_spans * REMOTE_SCRATCHES) + slot -
-	       session.cpus;
+	return scratch_shared(session.task_scratches + session.has_spans * REMOTE_SCRATCHES) +
+	       slot - session.cpus;
 }
 
 /*

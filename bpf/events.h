@@ -21,7 +21,8 @@
 #define COMM_BYTES 16
 #define ARGS_BYTES 512            /* start of the command line, NUL between arguments */
 #define THREAD_WAKEUP_NS 10000000 /* see bpf/describe.h */
-#define TASK_SCRATCHES 8          /* samples that task work walks at the same time */
+#define TASK_SCRATCHES_MIN 8      /* samples that task work walks at the same time: for half of */
+#define TASK_SCRATCHES_MAX 512    /* the CPUs, a power of two */
 #define REMOTE_SCRATCHES 4        /* passes over threads that wait: one, and three left behind */
 #define SILENT_MAX 8            /* processes that are not visited, as their memory did not answer */
 #define BEGUN_SLOTS 64          /* Pythons that have begun, for passes over their threads */
@@ -275,6 +276,7 @@ struct session_config {
 	__u64 root_inode; /* of pyebpf's own root directory, and */
 	__u32 root_mount; /* the id of its mount: in another mount namespace it has another one */
 	__u32 task_works; /* entries of task_samples: a power of two, at most TASK_WORKS_MAX */
+	__u32 task_scratches; /* work spaces of task work: a power of two, <= TASK_SCRATCHES_MAX */
 };
 
 /* Ways in which events come, a program each: see user/collect/events.h. */
@@ -809,6 +811,7 @@ struct task_record {
 	X(STAT_TW_RING_FULL, "task_work_ring_full", "lost: ring buffer full (task work)") \
 	X(STAT_TW_NOT_ASKED, "task_work_not_asked", "left out by the mode in task work")  \
 	X(STAT_TW_FAILED, "task_work_failed", "lost: thread state gone (task work)")      \
+	X(STAT_TW_NO_SCRATCH, "task_work_no_scratch", "lost: no work space (task work)")  \
 	X(STAT_MISSED, "missed", "missing before a tick of a thread that ran all along")  \
 	X(STAT_WEIGHT, "weight", "ticks that the recorded samples stand for")             \
 	X(STAT_CARRIED, "carried", "skipped ticks whose weight a later sample took")      \

@@ -180,9 +180,9 @@ struct {
 	__type(value, struct rss_size);
 } rss_sizes __weak SEC(".maps");
 
-/* Work space: one a CPU for each source that is on, then TASK_SCRATCHES for task work, then, where
- * there are spans, one for remote walks, then, where there are events, EVENT_SPARE_SLOTS. User
- * space sets the size. */
+/* Work space: one a CPU for each source that is on, then session.task_scratches for task work,
+ * then, where there are spans, one for remote walks, then, where there are events,
+ * EVENT_SPARE_SLOTS. User space sets the size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -46,7 +46,7 @@ __u32 remote_scratch;
 static __always_inline struct py_scratch *scratch_get_remote(void)
 {
 	return scratch_get(
-		scratch_shared(TASK_SCRATCHES + (remote_scratch & (REMOTE_SCRATCHES - 1))));
+		scratch_shared(session.task_scratches + (remote_scratch & (REMOTE_SCRATCHES - 1))));
 }
 
 /*

@@ -21,7 +21,7 @@ struct kept_search searches[SEARCH_SLOTS];
 struct cache_slot context_cache[CONTEXT_SLOTS];
 struct trust trusts[TRUST_SLOTS];
 __u8 long_walks[LONG_WALKS];
-__u32 task_scratch_busy[TASK_SCRATCHES];
+__u32 task_scratch_busy[TASK_SCRATCHES_MAX];
 __u64 sent[SENT_SLOTS];
 __u64 epoch;
 struct py_offsets layouts[LAYOUTS_MAX]; /* written by user space before any row names them */

@@ -27,20 +27,27 @@
 #define TASK_SLOT_CLOSED (~0ULL) /* task_slot.owner: not free, and for nobody to join */
 
 /* Which of the scratch slots of task work are taken. */
-extern __u32 task_scratch_busy[TASK_SCRATCHES];
+extern __u32 task_scratch_busy[TASK_SCRATCHES_MAX];
 
-/* Which one was free and now is not; -1: none. */
+static __always_inline __u32 *task_scratch_of(__u32 number)
+{
+	return &task_scratch_busy[number & (session.task_scratches - 1) & (TASK_SCRATCHES_MAX - 1)];
+}
+
+/* Which one was free and now is not; -1: none. Each CPU begins at another one. */
 VERIFIED_ONCE int task_scratch_claim(void)
 {
-	for (__u32 i = 0; i < TASK_SCRATCHES; i++)
-		if (!__sync_val_compare_and_swap(&task_scratch_busy[i], 0, 1))
-			return i;
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	for (__u32 i = 0; i < session.task_scratches; i++)
+		if (!__sync_val_compare_and_swap(task_scratch_of(cpu + i), 0, 1))
+			return (cpu + i) & (session.task_scratches - 1);
 	return -1;
 }
 
 static __always_inline void task_scratch_release(struct task_sample *t)
 {
-	__sync_lock_test_and_set(&task_scratch_busy[t->scratch & (TASK_SCRATCHES - 1)], 0);
+	__sync_lock_test_and_set(task_scratch_of(t->scratch), 0);
 }
 
 /* The tid alone is of several: samples of other sources, events and kinds do not join. */
@@ -215,9 +222,11 @@ static int task_sample_pass(__u32 i, struct task_passes *p)
 	bpf_loop(FAULTS_MAX, read_in, p, 0);
 	is_last = (t->fault_count && !t->read_in) || i == TASK_PASSES - 1;
 	claimed = task_scratch_claim();
-	if (claimed < 0)
+	if (claimed < 0) {
+		p->result = STAT_TW_NO_SCRATCH;
 		return LOOP_STOP;
-	t->scratch = claimed & (TASK_SCRATCHES - 1);
+	}
+	t->scratch = claimed;
 	s = scratch_get(scratch_shared(t->scratch));
 	if (!s)
 		return LOOP_STOP; /* for the verifier */
@@ -243,22 +252,18 @@ static int task_sample_run(struct bpf_map *map, void *key, void *value)
 	struct task_passes p = { .t = t,
 				 .stats = this_cpu_state(t->sample.source),
 				 .result = STAT_TW_FAILED };
-	__u64 joined;
+	__u64 count = t->count, lost = count + t->carried;
 
 	if (!p.stats)
 		return 0;
 	bpf_loop(TASK_PASSES, task_sample_pass, &p, 0);
-	if (p.result == STAT_TW_RECORDED)
-		stat_add(p.stats, STAT_TW_RECORDED, t->count);
-	else if (p.walked == STAT_NOT_ASKED)
-		stat_add(p.stats, STAT_TW_NOT_ASKED, t->count);
-	else if (p.result == STAT_TW_RING_FULL)
-		stat_add(p.stats, STAT_TW_RING_FULL, t->count + t->carried + p.joined);
+	lost += p.joined + task_slot_release(task_slot_get(t->slot)); /* t may be another's now */
+	if (p.walked == STAT_NOT_ASKED)
+		stat_add(p.stats, STAT_TW_NOT_ASKED, count);
+	else if (p.result == STAT_TW_RECORDED)
+		stat_add(p.stats, STAT_TW_RECORDED, count);
 	else
-		stat_add(p.stats, STAT_TW_FAILED, t->count + t->carried);
-	joined = task_slot_release(task_slot_get(t->slot));
-	if (p.walked != STAT_NOT_ASKED)
-		stat_add(p.stats, STAT_TW_FAILED, joined);
+		stat_add(p.stats, at_most(p.result, STAT_COUNT_ - 1), lost);
 	return 0;
 }
 

@@ -36,6 +36,7 @@ NEEDED = {
 }
 # Not on all kernels: see bpf/README.md.
 BY_KERNEL = {"on_switched", "on_free", "on_migrate", "times_slots"}
+WALKS_MIN = 8  # work spaces of samples that threads take themselves: for half of the CPUs, at least
 SMALL = 7 << 20  # bytes of all maps but the ring, where no waits are recorded, beside
 SCRATCH = 1 << 17  # bytes for each CPU
 LISTED = re.compile(r"map (\S+): (\d+) entries, (\d+) bytes")
@@ -64,3 +65,9 @@ def test_memory(said, mode):
     cpus = int(re.search(r"map cpu_ticks: (\d+) entries", said["cpu"])[1])
     assert all(sizes[name] for name in ("procs", "scratch", "cpu_states")), sizes
     assert sum(sizes.values()) - sizes["events"] < SMALL + SCRATCH * cpus, sizes
+
+
+def test_work_spaces(said):
+    entries = {m[1]: int(m[2]) for m in LISTED.finditer(said["cpu"])}
+    cpus = entries["cpu_ticks"]
+    assert entries["task_slots"] == 1 or entries["scratch"] - cpus >= max(WALKS_MIN, min(cpus // 2, 512)), entries

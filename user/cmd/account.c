@@ -35,6 +35,7 @@ static const struct {
 	{ "task_work_ring_full", "lost in a full ring buffer (task work)", TRY_RING },
 	{ "task_work_pending", "on threads still in the kernel at the end", TRY_LONGER },
 	{ "no_scratch", "lost for want of work space", TRY_LONGER },
+	{ "task_work_no_scratch", "lost for want of work space (task work)", TRY_LONGER },
 	{ "no_task_work", "on threads in system calls, which were too many", TRY_FEWER },
 	{ "malformed", "refused by the recorder", TRY_DOCTOR },
 	{ "skipped", "skipped by the time budget", TRY_LONGER },

@@ -88,6 +88,18 @@ static uint32_t task_works_needed(const struct session_config *c)
 	return c->has_spans && c->has_exit_work ? TASK_WORKS_MAX : TASK_WORKS_OF_PAGES;
 }
 
+/* Where the sampler takes all of its share, a quarter of each CPU, a quarter of them walk. */
+static uint32_t task_scratches_needed(const struct session_config *c)
+{
+	uint32_t scratches = TASK_SCRATCHES_MIN;
+
+	if (!c->has_task_work)
+		return 1; /* the kernel verifies what uses it all the same */
+	while (scratches < c->cpus / 2 && scratches < TASK_SCRATCHES_MAX)
+		scratches *= 2;
+	return scratches;
+}
+
 static int configure(struct pyebpf *skel, const struct session_opts *opts, int cpus,
 		     const struct feature_probe *probe, bool is_old)
 {
@@ -136,6 +148,7 @@ static int configure(struct pyebpf *skel, const struct session_opts *opts, int c
 		c->task_type = probe->functions[KERNEL_TASK].id;
 	}
 	c->task_works = task_works_needed(c);
+	c->task_scratches = task_scratches_needed(c);
 	give_scratch(c, opts);
 	give_labels(skel, opts->labels);
 	c->has_async = opts->has_async;
@@ -250,13 +263,14 @@ static int size_maps(struct pyebpf *skel, const struct session_opts *opts,
 {
 	const struct session_config *c = &skel->rodata->session;
 	uint32_t spare = session_opts_have_source(opts, SOURCE_EVENTS) ? EVENT_SPARE_SLOTS : 0;
+	uint32_t remote = c->has_spans * REMOTE_SCRATCHES;
 	int r;
 
 	if ((r = size_processes(skel->maps.procs, probe)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.events, opts->ring_bytes)) < 0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.scratch,
-					  c->scratch_rows * cpus + TASK_SCRATCHES +
-						  c->has_spans * REMOTE_SCRATCHES + spare)) < 0 ||
+	    (r = bpf_map__set_max_entries(skel->maps.scratch, c->scratch_rows * cpus +
+								      c->task_scratches + remote +
+								      spare)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.task_samples, c->task_works)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.task_slots, c->task_works)) < 0 ||
 	    (r = bpf_map__set_max_entries(skel->maps.walked_tasks, WALKED_TASKS_MAX)) < 0 ||

@@ -10,6 +10,7 @@
 		{ prefix "thread_state_fault", "thread state not readable" },            \
 		{ prefix "thread_state_late", "thread state not found in time" },        \
 		{ prefix "task_work_failed", "thread state gone (task work)" },          \
+		{ prefix "task_work_no_scratch", "no work space (task work)" },          \
 		{ prefix "task_work_pending", "thread still in the kernel at the end" }, \
 		{ prefix "skipped_lost", skipped },                                      \
 		{ prefix "no_task_work", "too many threads in system calls" },           \
