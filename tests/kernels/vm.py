@@ -165,7 +165,7 @@ def build_initramfs(path, pyebpf, busybox, guest):
     archive.link(python, "bin/python3")
     for path in WORKLOADS + SELF_CONTAINED:
         archive.add(path, os.path.basename(path))
-    for name in ("init", "steps", "waiting", "ledger"):
+    for name in ("init", "steps", "waiting", "ledger", "scale"):
         archive.add(os.path.join(GUEST, name), name)
     needed = guest.libraries(guest.path(python))
     if not guest.root:
@@ -216,13 +216,13 @@ def hardware(console, results):
             "console=ttyS0 no_timer_check results=/dev/ttyS1")
 
 
-def boot(path, kernel, initramfs, seconds, append=""):
+def boot(path, kernel, initramfs, seconds, append="", cpus=2):
     """{name: Step} of a machine that ran to its end. path: of the kernel's image."""
     folder = tempfile.mkdtemp(prefix="pyebpf-vm-")
     console, results = os.path.join(folder, "console"), os.path.join(folder, "results")
     options, told = hardware(console, results)
     command = [QEMU, *(CLOCK if kernel.by_instructions else CLOCK_OF_HOST),
-               "-cpu", kernel.cpu, "-smp", "2", "-m", "1024",
+               "-cpu", kernel.cpu, "-smp", str(cpus), "-m", "1024",
                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", *options,
                "-kernel", path, "-initrd", initramfs,
                "-append", " ".join((told, "panic=-1 oops=panic", append))]
