@@ -79,7 +79,6 @@ static bool finish(struct workers *ws, struct work *w)
 	if (w->state != WORK_LATE) {
 		w->state = WORK_DONE;
 		ws->has_idle = ws->kind.files == APART_NO_FILES || ws->kind.has_same_file;
-		pthread_cond_broadcast(&ws->changed);
 		return ws->has_idle;
 	}
 	w->next = ws->done;
@@ -160,6 +159,14 @@ static void do_work(struct work *w, void *context, int schedstat)
 					  w->cpu_ns + delay_so_far(schedstat) - delay_ns);
 }
 
+/* Not under the lock, for which who is woken would wait at once. */
+static void wake_others(struct workers *ws)
+{
+	pthread_mutex_unlock(&ws->lock);
+	pthread_cond_broadcast(&ws->changed);
+	pthread_mutex_lock(&ws->lock);
+}
+
 static void work_all_the_time(void *arg)
 {
 	_cleanup_(closep) int schedstat = file_open_regular("/proc/thread-self/schedstat", NULL);
@@ -192,6 +199,7 @@ static void work_all_the_time(void *arg)
 		do_work(w, context, schedstat);
 		pthread_mutex_lock(&ws->lock);
 		is_needed = finish(ws, w);
+		wake_others(ws);
 	}
 	leave_context(ws, &context);
 	if (is_needed) { /* workers_renew(), or the end */
@@ -275,9 +283,9 @@ int workers_start(struct workers *ws, struct work *w)
 	if (!r) {
 		w->state = WORK_WAITS;
 		ws->waiting = w;
-		pthread_cond_broadcast(&ws->changed);
 	}
 	pthread_mutex_unlock(&ws->lock);
+	pthread_cond_broadcast(&ws->changed); /* who is woken would wait for the lock */
 	return r;
 }
 

@@ -95,9 +95,9 @@ int questions_ask(struct questions *qs, struct question *q)
 		qs->unanswered++;
 		if (++qs->used > qs->most)
 			qs->most = qs->used;
-		pthread_cond_broadcast(&qs->changed);
 	}
 	pthread_mutex_unlock(&qs->lock);
+	pthread_cond_broadcast(&qs->changed); /* who is woken would wait for the lock */
 	if (is_full)
 		q->free(q);
 	return is_full ? -EAGAIN : 0;
