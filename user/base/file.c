@@ -140,24 +140,16 @@ ssize_t file_pread(int fd, void *buf, size_t len, uint64_t offset)
 	return got;
 }
 
-int file_read(const char *path, size_t max, char **out, size_t *len)
+/* All of a file that is said to have size bytes. */
+static int read_all(int fd, const char *path, size_t size, size_t max, char **out, size_t *len)
 {
 	_cleanup_(freep) char *bytes = NULL;
-	_cleanup_(closep) int fd = -1;
 	size_t used = 0, cap;
-	struct stat st;
 	ssize_t n;
-
-	assert(max < SSIZE_MAX / 2);
-	fd = file_open_regular(path, &st);
-	if (fd < 0)
-		return fd;
-	if (st.st_size > 0 && (uintmax_t)st.st_size > max)
-		return err_set(-EFBIG, "%s: larger than %zu bytes", path, max);
 
 	/* /proc says size 0, and a size may change while we read: only the end of the file counts
 	 */
-	cap = (size_t)st.st_size + 4096;
+	cap = size + 4096;
 	for (;;) {
 		char *grown = realloc(bytes, cap);
 
@@ -178,6 +170,29 @@ int file_read(const char *path, size_t max, char **out, size_t *len)
 	*out = take_ptr(bytes);
 	*len = used;
 	return 0;
+}
+
+int file_read(const char *path, size_t max, char **out, size_t *len)
+{
+	_cleanup_(closep) int fd = -1;
+	struct stat st;
+
+	assert(max < SSIZE_MAX / 2);
+	fd = file_open_regular(path, &st);
+	if (fd < 0)
+		return fd;
+	if (st.st_size > 0 && (uintmax_t)st.st_size > max)
+		return err_set(-EFBIG, "%s: larger than %zu bytes", path, max);
+	return read_all(fd, path, (size_t)st.st_size, max, out, len);
+}
+
+int file_read_proc(const char *path, size_t max, char **out, size_t *len)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(-errno, "%s: %s", path, strerror(errno));
+	return read_all(fd, path, 0, max, out, len);
 }
 
 bool file_number(const char *path, long *out)

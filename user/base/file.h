@@ -64,6 +64,10 @@ ssize_t file_pread(int fd, void *buf, size_t len, uint64_t offset);
  */
 int file_read(const char *path, size_t max, char **out, size_t *len);
 
+/* The same of what is known to be a file of /proc: without a look at whether it is a regular one.
+ */
+int file_read_proc(const char *path, size_t max, char **out, size_t *len);
+
 /* The number that a file of /proc or /sys begins with. False: no such file, or not for us to see.
  */
 bool file_number(const char *path, long *out);

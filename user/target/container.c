@@ -155,7 +155,7 @@ static char *read_proc(pid_t pid, const char *name, size_t max, size_t *len)
 	char path[64], *text = NULL;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	if (file_read(path, max, &text, len) < 0)
+	if (file_read_proc(path, max, &text, len) < 0)
 		err_clear();
 	return text;
 }

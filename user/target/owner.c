@@ -172,7 +172,7 @@ static int read_proc(pid_t pid, const char *name, size_t max, char **text, size_
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	r = file_read(path, max, text, len);
+	r = file_read_proc(path, max, text, len);
 	err_clear();
 	return r == -ENOENT ? -ESRCH : r;
 }
