@@ -26,6 +26,7 @@
 #define REMOTE_SCRATCHES 4        /* passes over threads that wait: one, and three left behind */
 #define SILENT_MAX 8            /* processes that are not visited, as their memory did not answer */
 #define BEGUN_SLOTS 64          /* Pythons that have begun, for passes over their threads */
+#define RUNNING_SLOTS 1024      /* processes whose program is told without an iterator */
 #define TASK_WORKS_MAX 16384    /* samples that wait for it; power of two */
 #define TASK_WORKS_OF_PAGES 256 /* the same where only missing pages are waited for */
 #define LONG_WALKS 4096         /* power of two: see bpf/task_work.h */

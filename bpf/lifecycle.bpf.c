@@ -22,6 +22,25 @@ __u32 pidns_level; /* noted by list_tasks, which runs in our process */
 __u64 rows_refused, pythons_begun, begun_missed, woken_ns;
 __u32 begun_pids[BEGUN_SLOTS];
 
+/*
+ * Processes that run, by their identity, at their PID modulo RUNNING_SLOTS: that of one which is
+ * there is that of the program that it runs now. One that is not may run, too.
+ */
+__u64 running[RUNNING_SLOTS];
+
+static __always_inline void note_running(const struct task_facts *f)
+{
+	running[f->pid % RUNNING_SLOTS] = f->process;
+}
+
+static __always_inline void note_ended(const struct task_facts *f)
+{
+	__u64 *slot = &running[f->pid % RUNNING_SLOTS];
+
+	if (*slot == f->process)
+		*slot = 0;
+}
+
 static __always_inline bool is_target(const struct task_facts *f)
 {
 	struct proc_row row;
@@ -87,6 +106,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	task_facts_read(child, &f);
 	if (!f.pid)
 		return 0; /* none of our namespace */
+	note_running(&f);
 	if (proc_row_read(&before, &row)) {
 		is_known = row.exec_id == before.exec_id;
 		row.exec_id = is_known ? f.exec_id : ANY_PROGRAM;
@@ -271,6 +291,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	struct task_facts f;
 
 	task_facts_read(task, &f);
+	note_running(&f);
 	meet_process(task, &f);
 	return 0;
 }
@@ -291,8 +312,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		times_exit(bpf_get_current_task_btf(), &f, times_now());
 	if (is_target(&f))
 		__sync_fetch_and_add(&ended_cpu_ns, BPF_CORE_READ(task, se.sum_exec_runtime));
-	if (!BPF_CORE_READ(task, signal, live.counter)) /* no other threads live on */
+	if (!BPF_CORE_READ(task, signal, live.counter)) { /* no other threads live on */
+		note_ended(&f);
 		bpf_map_delete_elem(&procs, &pid);
+	}
 	return 0;
 }
 

@@ -648,6 +648,16 @@ int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
 	return r < 0 ? r : search.is_found ? 0 : -ESRCH;
 }
 
+bool session_still_runs(struct session *s, uint32_t pid, uint64_t process)
+{
+	const __u64 *slot = &s->skel->bss->running[pid % RUNNING_SLOTS];
+	struct task_record now;
+
+	if (__atomic_load_n(slot, __ATOMIC_RELAXED) == process)
+		return true;
+	return !session_find_task(s, pid, &now) && now.process == process;
+}
+
 int session_consume(struct session *s, int timeout_ms, session_record_fn fn, void *arg)
 {
 	int r;

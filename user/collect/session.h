@@ -147,12 +147,7 @@ int session_list_tasks(struct session *s, int (*fn)(const struct task_record *r,
 int session_find_task(struct session *s, uint32_t pid, struct task_record *out);
 
 /* Is the process, by its identity, still there, and has it begun no other program since? */
-static inline bool session_still_runs(struct session *s, uint32_t pid, uint64_t process)
-{
-	struct task_record now;
-
-	return !session_find_task(s, pid, &now) && now.process == process;
-}
+bool session_still_runs(struct session *s, uint32_t pid, uint64_t process);
 
 /*
  * Calls fn with the times, so far, of every thread that lives and whose times are recorded: none
