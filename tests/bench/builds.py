@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Builds of pyebpf beside each other, in turn, so that a drift of the machine hits all: CPU time of a start, time
-to the first sample, BPF time a tick and a frame, own CPU time a sample, memory, large recordings. Each figure is
-the median of the rounds, and the least in parentheses. Nothing is asserted: it prints.
+to the first sample, CPU time of each process and thread that begins, BPF time a tick and a frame, own CPU time a
+sample, memory, large recordings. Each figure is the median of the rounds, and the least in parentheses. Nothing is
+asserted: it prints.
 
     builds.py [--rounds N] [--only PART] BUILD...
 
@@ -11,16 +12,19 @@ BUILD: build folders, each with pyebpf; for large recordings with tests/gen_reco
 """
 import argparse
 import collections
+import itertools
 import os
 import statistics
 import sys
 import tempfile
+import time
 
 import kernel
 import large
 import measure
 import table
 import tools
+from target import Target
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
@@ -32,6 +36,9 @@ MINORS = (8, 11, 13)
 RATES = (99, 999, 9999)
 PERIOD_US = 200
 LARGE_SAMPLES = 10000000
+BEGINS = {"processes": 150, "threads": 500}
+IDLE_SECONDS = 1.5
+SETTLE_SECONDS = 1.2  # a process is looked at for a second
 
 
 def start(build, mode, output):
@@ -48,6 +55,29 @@ def part_start(build, found, output, put):
     for mode in ("cpu", "wall"):
         put("CPU time of a start, %s mode, ms" % mode, 1000 * start(build, mode, output))
     put("start to first sample, ms", measure.start_ms(found[13], build, output))
+
+
+def cpu_of_begins(build, python, mode, what, count, output):
+    """CPU seconds of a recorder for each that begins in its target, without what it takes while nothing happens."""
+    with Target(python, "begins.py", what, count, *python.command) as target:
+        with tools.Run(build, build.command(target.pid, 99, output, False) + ["--mode", mode], output) as run:
+            time.sleep(measure.START_SECONDS)
+            marks = [(time.monotonic(), kernel.family_cpu_seconds(run.pid))]
+            time.sleep(IDLE_SECONDS)
+            marks.append((time.monotonic(), kernel.family_cpu_seconds(run.pid)))
+            target.go()
+            target.truth()
+            time.sleep(SETTLE_SECONDS)
+            marks.append((time.monotonic(), kernel.family_cpu_seconds(run.pid)))
+            run.check()
+    (begin, cpu_begin), (idle, cpu_idle), (end, cpu_end) = marks
+    return (cpu_end - cpu_idle - (cpu_idle - cpu_begin) * (end - idle) / (idle - begin)) / count
+
+
+def part_begins(build, found, output, put):
+    for mode, (what, count) in itertools.product(("cpu", "wall"), BEGINS.items()):
+        put("own CPU time for one of %s that begin, %s mode, us" % (what, mode),
+            1e6 * cpu_of_begins(build, found[13], mode, what, count, output))
 
 
 def part_sampler(build, found, output, put):
@@ -77,7 +107,7 @@ def part_large(build, found, output, put):
             put("%s of 10 M samples, MiB" % what, memory / (1 << 20))
 
 
-PARTS = {"start": part_start, "sampler": part_sampler, "cpu": part_cpu, "large": part_large}
+PARTS = {"start": part_start, "begins": part_begins, "sampler": part_sampler, "cpu": part_cpu, "large": part_large}
 
 
 def measure_rounds(builds, arguments, output):

@@ -152,6 +152,17 @@ def cpu_seconds(pid):
     return time.clock_gettime(~pid << 3 | 2)  # CPUCLOCK_SCHED, include/linux/posix-timers.h
 
 
+def family_cpu_seconds(pid):
+    """The same with its children, those that have ended to 10 ms: pyebpf has them look at others."""
+    with open("/proc/%d/stat" % pid) as f:
+        ended = f.read().rpartition(")")[2].split()[13:15]
+    seconds = cpu_seconds(pid) + sum(map(int, ended)) / os.sysconf("SC_CLK_TCK")
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with contextlib.suppress(OSError), open("/proc/%d/task/%s/children" % (pid, tid)) as f:
+            seconds += sum(map(cpu_seconds, map(int, f.read().split())))
+    return seconds
+
+
 def peak_bytes(pid):
     """The most memory that was resident; 0 once it has ended."""
     with contextlib.suppress(OSError), open("/proc/%d/status" % pid) as f:
