@@ -195,7 +195,7 @@ static __always_inline void times_send(struct thread_times *t, struct task_struc
 		times_lose_unseen(c, t, t->out_ns,
 				  times_unseen(t, task, times_lasted(t->out_ns, now)));
 	if (!e)
-		return;
+		return; /* samples of the thread are worth what they came with: collect/times.c */
 	times_tell(t, task, now, e);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
