@@ -30,8 +30,14 @@ def make_cgroup(name):
     pytest.skip("no cgroup file system of version 2")
 
 
-def record_halves(how, python, output, hz, *arguments):
-    """(truth, {a, b: samples}, what the recorder said) of halves.py with these arguments."""
+def count_ticking(pid):
+    """CPUs that the recorder has a timer on."""
+    links = [os.readlink(entry.path) for entry in os.scandir("/proc/%d/fd" % pid) if os.path.islink(entry.path)]
+    return sum("perf_event" in link for link in links)
+
+
+def record_halves(how, python, output, hz, *arguments, cpu=None):
+    """(truth, {a, b: samples}, what the recorder said) of halves.py with these arguments; bound to a CPU, which alone ticks."""
     if how == "command":
         folder = str(output) + "-stage"
         try:
@@ -48,6 +54,9 @@ def record_halves(how, python, output, hz, *arguments):
         with Workload(python, "halves.py", *arguments) as workload:
             target = {"pid": ("-p", workload.pid), "all": ("-a",)}.get(how)
             cgroup = None
+            if cpu is not None:
+                os.sched_setaffinity(workload.pid, {cpu})
+                target += ("--cpus", cpu)
             if how == "cgroup":
                 cgroup = make_cgroup("pyebpf-halves-%d" % workload.pid)
                 with open(cgroup + "/cgroup.procs", "w") as f:
@@ -56,6 +65,7 @@ def record_halves(how, python, output, hz, *arguments):
             try:
                 with Recorder(output, *target, "-F", hz) as recorder:
                     recorder.wait_attached()
+                    assert cpu is None or count_ticking(recorder.process.pid) == 1
                     workload.go()
                     truth = workload.truth()
                     recorder.finish()
@@ -99,9 +109,9 @@ def check_lives(how, python, output, hz, case, scale):
     assert_halves(truth, seen, hz, text)
 
 
-def check_loop(how, python, output, hz, milliseconds, scale):
+def check_loop(how, python, output, hz, milliseconds, scale, cpu=None):
     truth, seen, text = record_halves(how, python, output, hz, "loop",
-                                      int(LOOP_MS * scale / milliseconds), milliseconds / 2)
+                                      int(LOOP_MS * scale / milliseconds), milliseconds / 2, cpu=cpu)
     assert_halves(truth, seen, hz, text)
 
 
@@ -137,6 +147,29 @@ def test_loops_in_step(some_python, milliseconds, hz, how, tmp_path, scale):
     pytest.param(*row, marks=pytest.mark.full) for row in FULL_LOOPS if row not in LOOPS])
 def test_loops_in_step_at(some_python, milliseconds, hz, tmp_path, scale):
     check_loop("pid", some_python, tmp_path / "x.pyebpf", hz, milliseconds, scale)
+
+
+@pytest.mark.parametrize("milliseconds,hz", [(10, 99), (1, 999)])
+def test_cpus_that_tick(some_python, milliseconds, hz, tmp_path):
+    """Of a program that is bound to a CPU, ticks of that CPU alone have all of its time, each half as it is."""
+    check_loop("pid", some_python, tmp_path / "x.pyebpf", hz, milliseconds, FEWER, cpu=min(os.sched_getaffinity(0)))
+
+
+def test_time_elsewhere_is_lost_by_name(some_python, tmp_path):
+    ticking, other = sorted(os.sched_getaffinity(0))[:2]
+    with Workload(some_python, "halves.py", "loop", 1000, 1) as workload:
+        os.sched_setaffinity(workload.pid, {other})
+        with Recorder(tmp_path / "x.pyebpf", "-p", workload.pid, "-F", 199, "--cpus", ticking) as recorder:
+            recorder.wait_attached()
+            workload.go()
+            workload.truth()
+            recorder.stop()
+            assert "on CPUs that --cpus leaves out" in recorder.text(), recorder.text()
+
+
+def test_cpu_that_is_not_there():
+    done = harness.run("record", "-a", "-d", "100ms", "--cpus", "0,100000", "-o", os.devnull)
+    assert done.returncode and "--cpus: CPU 100000 is not online" in done.stderr, done
 
 
 @pytest.mark.full

@@ -30,6 +30,7 @@ static const struct {
 	{ "thread_state_late", "on threads whose state was not found in time", TRY_PROCESS },
 	{ "task_work_failed", "on threads whose state was gone", TRY_PROCESS },
 	{ "unknown_process", "in processes not identified", TRY_LONGER },
+	{ "cpu_left_out", "on CPUs that --cpus leaves out", "pyebpf record without --cpus" },
 	{ "no_row", "in processes beyond the table of processes", TRY_FEWER },
 	{ "ring_full", "lost in a full ring buffer", TRY_RING },
 	{ "task_work_ring_full", "lost in a full ring buffer (task work)", TRY_RING },

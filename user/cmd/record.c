@@ -403,6 +403,9 @@ static int run(struct call *call)
 		OPT_BYTES(0, "ring", &o.ring_bytes,
 			  "buffer between kernel and recorder, a power of two (8MiB)",
 			  .min = 1 << 16, .max = 1 << 30),
+		OPT_U32_LIST(
+			0, "cpus", &o.cpus, "CPU[,CPU...]",
+			"sample on these CPUs only, where the targets are bound to them (all)"),
 		OPT_FLAG(0, "no-task-work", &o.no_task_work,
 			 "do not have threads read missing pages in, as before Linux 6.18"),
 		KERNEL_OPTIONS(&o.kernel),
@@ -437,6 +440,7 @@ static int run(struct call *call)
 	vec_release(&o.bases);
 	vec_release(&o.diff_outputs);
 	vec_release(&o.pids);
+	vec_release(&o.cpus);
 	return status;
 }
 

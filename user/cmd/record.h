@@ -38,7 +38,8 @@ struct record_opts {
 	const char *cgroup, *container; /* at most one of the two */
 	uint64_t duration_ns;
 	uint32_t freq_hz;
-	unsigned int mode_words; /* of --mode: bits, collect/modes.h; 0: none is given */
+	struct opt_u32_list cpus; /* that tick; none: all */
+	unsigned int mode_words;  /* of --mode: bits, collect/modes.h; 0: none is given */
 	bool no_children;
 	bool has_opcodes, has_native, no_gc;
 	struct opt_list event_names; /* -e */

@@ -85,6 +85,8 @@ static int open_with(struct record_run *r)
 			     .follow_children = !o->no_children || has_cgroup,
 			     .cgroup = has_cgroup ? &r->targets.cgroup : NULL,
 			     .ring_bytes = o->ring_bytes,
+			     .cpus = o->cpus.items,
+			     .cpu_count = o->cpus.len,
 			     .has_opcodes = o->has_opcodes,
 			     .has_native = o->has_native,
 			     .no_gc = o->no_gc,

@@ -23,6 +23,8 @@ static int read_source(struct session *s, enum sample_source source, struct sour
 		out->expected = sources[source].expected(s);
 	if (sources[source].unwatched)
 		out->unwatched = sources[source].unwatched(s);
+	if (sources[source].left_out)
+		out->left_out = sources[source].left_out(s);
 	out->pending = session_pending(s, source);
 	return session_stats(s, source, out->stats);
 }
@@ -70,10 +72,13 @@ int counters_read_cost(struct session *s, uint64_t *ns)
 	return 0;
 }
 
+#define SCATTER 1.25 /* of the number of ticks, by that of independent ones: 1.0 to 1.25 */
+
 /* What ticks were lost on the way to the sampler? All values since the counters before. */
 struct delivery {
 	uint64_t missed;    /* as the sampler saw from the gaps */
 	uint64_t unwatched; /* on CPUs that had just come online, at most */
+	uint64_t left_out;  /* on CPUs that were to have none, at most */
 	uint64_t seen;      /* ticks of the targets, also those without Python */
 	uint64_t all;       /* and of all others */
 	uint64_t used;      /* ticks of the CPU time that the targets used; 0: not known */
@@ -92,6 +97,17 @@ static uint64_t count_unwatched(const struct delivery *d)
 	return d->unwatched < unseen ? d->unwatched : unseen;
 }
 
+/* Of the CPU time that has no tick, what is beyond two sigma of chance. */
+static uint64_t count_left_out(const struct delivery *d)
+{
+	uint64_t unseen = difference(d->used, d->seen + count_unwatched(d));
+	uint64_t doubt = (uint64_t)(2 * SCATTER * sqrt((double)d->used)) + d->used / 50 + 1;
+
+	if (unseen <= doubt)
+		return 0;
+	return d->left_out < unseen ? d->left_out : unseen;
+}
+
 /*
  * The targets' own CPU time has the last word, as far as chance leaves no doubt: the number of
  * ticks scatters up to 1.25 times as much as that of independent ones, of which five sigma are
@@ -100,8 +116,8 @@ static uint64_t count_unwatched(const struct delivery *d)
 static uint64_t count_not_delivered(const struct delivery *d)
 {
 	uint64_t lost = d->missed;
-	uint64_t unseen = difference(d->used, d->seen + count_unwatched(d));
-	uint64_t doubt = (uint64_t)(5 * 1.25 * sqrt((double)d->used)) + d->used / 50 + 1;
+	uint64_t unseen = difference(d->used, d->seen + count_unwatched(d) + count_left_out(d));
+	uint64_t doubt = (uint64_t)(5 * SCATTER * sqrt((double)d->used)) + d->used / 50 + 1;
 
 	if (!d->used)
 		return lost;
@@ -168,7 +184,8 @@ static int store_source(const struct source *source, const struct source_counter
 {
 	uint64_t stats[STAT_COUNT_];
 	struct delivery d = { .used = now->interval_ns ? cpu_ns / now->interval_ns : 0,
-			      .unwatched = difference(now->unwatched, since->unwatched) };
+			      .unwatched = difference(now->unwatched, since->unwatched),
+			      .left_out = difference(now->left_out, since->left_out) };
 	int r = 0;
 
 	subtract(now, since, stats);
@@ -180,6 +197,7 @@ static int store_source(const struct source *source, const struct source_counter
 	if (r < 0 || (r = put(p, source, source->events, d.all)) < 0 ||
 	    (r = put(p, source, "expected", difference(now->expected, since->expected))) < 0 ||
 	    (r = put(p, source, "cpu_unwatched", count_unwatched(&d))) < 0 ||
+	    (r = put(p, source, "cpu_left_out", count_left_out(&d))) < 0 ||
 	    (r = put(p, source, "not_delivered", count_not_delivered(&d))) < 0 ||
 	    (r = put(p, source, "task_work_pending", difference(now->pending, since->pending))) < 0)
 		return r;

@@ -14,6 +14,7 @@ struct source_counters {
 	uint64_t stats[STAT_COUNT_];
 	uint64_t expected;    /* events that it must have made */
 	uint64_t unwatched;   /* that it may not have made, on CPUs that had just come online */
+	uint64_t left_out;    /* likewise, on CPUs that were to have none */
 	uint64_t interval_ns; /* CPU time that an event stands for; 0: it does not count that */
 	uint64_t pending;     /* of samples that waited for task work when the session ended */
 	uint64_t found_outside, found_left_out, found_other; /* as the pipeline has them */
@@ -49,6 +50,7 @@ uint64_t counters_of_targets(const struct counters *c);
  * ticks          that reached the sampler, on all CPUs and whoever ran; the source says the name
  * expected       that the events must have made: more, where a CPU slept through its timer
  * cpu_unwatched  of the recorded processes: on a CPU that had just come online, and had no event
+ * cpu_left_out   of the recorded processes: on a CPU that --cpus leaves out
  * not_delivered  of the recorded processes: dropped by the kernel before the sampler
  * task_work_pending  of samples that still waited for task work when the recording ended
  * skipped_lost   skipped by the time budget, and no later sample took their weight

@@ -181,6 +181,8 @@ static int attach_ticker(struct session *s)
 {
 	struct ticker_opts opts = { .freq_hz = s->opts.freq_hz,
 				    .program_fd = sampler_fd(s->skel),
+				    .only = s->opts.cpus,
+				    .only_count = s->opts.cpu_count,
 				    .cpus = libbpf_num_possible_cpus() };
 	int r = map_array(s->skel->maps.cpu_ticks, (void **)&s->ticks);
 
@@ -889,6 +891,11 @@ uint64_t session_expected_ticks(struct session *s)
 uint64_t session_unwatched_ticks(struct session *s)
 {
 	return ticker_unwatched(s->ticker);
+}
+
+uint64_t session_left_out_ticks(struct session *s)
+{
+	return ticker_left_out(s->ticker);
 }
 
 static void unmark_sent(struct session *s, uint64_t id)

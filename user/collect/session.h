@@ -60,6 +60,9 @@ struct session_opts {
 	/* MODE_EVENTS, MODE_MEMORY: borrowed until session_free(). */
 	const struct event_list *events;
 	size_t ring_bytes; /* power of two, >= 64 KiB */
+	/* The CPUs that tick; cpu_count 0: all. Borrowed until session_attach() has returned. */
+	const uint32_t *cpus;
+	size_t cpu_count;
 };
 
 /*
@@ -229,6 +232,9 @@ uint64_t session_expected_ticks(struct session *s);
 
 /* Ticks that are missing at most, of CPUs that came online and had no event yet. */
 uint64_t session_unwatched_ticks(struct session *s);
+
+/* Likewise, on CPUs that are not among opts.cpus. */
+uint64_t session_left_out_ticks(struct session *s);
 
 /*
  * How full the maps are, by their names in bpf/README.md. The ring's is the most that was taken out

@@ -23,6 +23,7 @@ struct source {
 
 	/* How many it may not have made where there was nothing to make them; NULL: none. */
 	uint64_t (*unwatched)(struct session *s);
+	uint64_t (*left_out)(struct session *s); /* likewise, where there was to be nothing */
 };
 
 extern const struct source sources[SOURCE_COUNT_];

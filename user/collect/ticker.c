@@ -23,7 +23,8 @@
 
 /* One CPU. Times are of CLOCK_MONOTONIC. */
 struct cpu {
-	int fd;              /* -1: offline */
+	int fd;              /* -1: offline, or left out */
+	bool is_left_out;    /* it has no ticks */
 	uint64_t offline_ns; /* when it was so last */
 	uint32_t weight;     /* ticks that one of its events stands for */
 	uint64_t set_ns;     /* when the period was set */
@@ -47,6 +48,7 @@ struct ticker {
 	uint32_t stride;    /* of what is drawn from now on */
 	uint64_t expected;  /* ticks of the time up to each CPU's from_ns */
 	uint64_t unwatched; /* ticks of time in which CPUs may have been online without an event */
+	uint64_t started_ns, stopped_ns; /* 0: not yet */
 	struct cpu cpus[];
 };
 
@@ -97,6 +99,11 @@ static struct cpu *find_next(struct ticker *t)
 		if (c->fd >= 0 && (!next || c->next_ns < next->next_ns))
 			next = c;
 	return next;
+}
+
+static int ticking_cpus(const struct ticker *t)
+{
+	return t->opts.only_count ? (int)t->opts.only_count : t->opts.cpus;
 }
 
 static void *draw_all_the_time(void *arg)
@@ -179,7 +186,7 @@ static int open_events(struct ticker *t)
 	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++) {
 		int r;
 
-		if (c->fd >= 0)
+		if (c->fd >= 0 || c->is_left_out)
 			continue;
 		r = event_open(t, c);
 		if (r == -ENODEV)
@@ -196,6 +203,26 @@ static int open_events(struct ticker *t)
 	return 0;
 }
 
+static void leave_out_others(struct ticker *t)
+{
+	for (int i = 0; i < t->opts.cpus; i++)
+		t->cpus[i].is_left_out = t->opts.only_count > 0;
+	for (size_t i = 0; i < t->opts.only_count; i++)
+		if (t->opts.only[i] < (uint32_t)t->opts.cpus)
+			t->cpus[t->opts.only[i]].is_left_out = false;
+}
+
+static int check_only(const struct ticker *t)
+{
+	for (size_t i = 0; i < t->opts.only_count; i++) {
+		uint32_t number = t->opts.only[i];
+
+		if (number >= (uint32_t)t->opts.cpus || t->cpus[number].fd < 0)
+			return err_set(-ENODEV, "--cpus: CPU %u is not online", number);
+	}
+	return 0;
+}
+
 int ticker_new(const struct ticker_opts *opts, struct ticker **out)
 {
 	_cleanup_(ticker_freep) struct ticker *t = NULL;
@@ -206,7 +233,8 @@ int ticker_new(const struct ticker_opts *opts, struct ticker **out)
 		return -ENOMEM;
 	t->opts = *opts;
 	t->stride = 1;
-	t->plan = draw_plan(opts->freq_hz, opts->cpus);
+	leave_out_others(t);
+	t->plan = draw_plan(opts->freq_hz, ticking_cpus(t));
 	for (int i = 0; i < opts->cpus; i++)
 		t->cpus[i].fd = -1;
 	pthread_mutex_init(&t->lock, NULL);
@@ -214,6 +242,8 @@ int ticker_new(const struct ticker_opts *opts, struct ticker **out)
 	t->opened_ns = t->looked_ns = monotonic_ns();
 	r = open_events(t);
 	if (r < 0)
+		return r;
+	if ((r = check_only(t)) < 0)
 		return r;
 	*out = take_ptr(t);
 	return 0;
@@ -249,7 +279,7 @@ int ticker_start(struct ticker *t)
 	uint64_t now;
 
 	warm_up(t);
-	now = monotonic_ns();
+	t->started_ns = now = monotonic_ns();
 	t->is_counting = true;
 	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++) {
 		c->from_ns = now;
@@ -267,6 +297,8 @@ void ticker_stop(struct ticker *t)
 	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++)
 		if (c->fd >= 0)
 			count_until(t, c, now);
+	if (t->is_counting)
+		t->stopped_ns = now;
 	t->is_counting = false;
 	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus; c++)
 		tell_sampler(t, c, c->set_ns, c->period_ns);
@@ -281,7 +313,7 @@ int ticker_set_stride(struct ticker *t, uint32_t stride)
 
 	pthread_mutex_lock(&t->lock);
 	t->stride = stride;
-	t->plan = draw_plan((double)t->opts.freq_hz / stride, t->opts.cpus);
+	t->plan = draw_plan((double)t->opts.freq_hz / stride, ticking_cpus(t));
 	for (struct cpu *c = t->cpus; c < t->cpus + t->opts.cpus && !r; c++)
 		if (c->fd >= 0)
 			r = redraw(t, c);
@@ -337,6 +369,16 @@ uint64_t ticker_expected(struct ticker *t)
 	expected = t->expected;
 	pthread_mutex_unlock(&t->lock);
 	return expected;
+}
+
+uint64_t ticker_left_out(struct ticker *t)
+{
+	uint64_t until = t->stopped_ns ? t->stopped_ns : monotonic_ns();
+	long others = sysconf(_SC_NPROCESSORS_ONLN) - ticking_cpus(t);
+
+	if (!t->opts.only_count || !t->started_ns || others <= 0)
+		return 0;
+	return (uint64_t)others * t->opts.freq_hz * (until - t->started_ns) / NS_PER_SECOND;
 }
 
 uint64_t ticker_unwatched(struct ticker *t)

@@ -25,6 +25,8 @@ struct ticker_opts {
 	int program_fd;          /* of the sampler, a perf_event program */
 	struct cpu_ticks *ticks; /* shared with the sampler: one for each possible CPU; borrowed */
 	int cpus;                /* their number */
+	const uint32_t *only;    /* the CPUs that tick, for ticker_new(); borrowed */
+	size_t only_count;       /* 0: all of them do */
 };
 
 /*
@@ -62,5 +64,8 @@ uint64_t ticker_expected(struct ticker *t);
 
 /* Ticks that are missing at most, of CPUs that came online and had no event yet. */
 uint64_t ticker_unwatched(struct ticker *t);
+
+/* Likewise, of CPUs that are not among opts.only. For the thread that starts and stops it. */
+uint64_t ticker_left_out(struct ticker *t);
 
 #endif

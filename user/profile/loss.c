@@ -21,6 +21,7 @@
 const struct loss_row loss_ticks[] = {
 	LOST_BY_THE_SAMPLER("", "skipped by the time budget"),
 	{ "cpu_unwatched", "on a CPU that had just come online" },
+	{ "cpu_left_out", "on a CPU that --cpus leaves out" },
 	{ "not_delivered", "not delivered by the kernel" },
 	{ "malformed", "refused by the recorder" },
 	{ "sampler_failed", "failed in the sampler it was imported from" },

@@ -15,7 +15,7 @@ static void test_counters_store_not_delivered(void **state)
 	static const struct {
 		const char *name;
 		struct source_counters now, since;
-		uint64_t ticks, expected, not_delivered, cpu_unwatched;
+		uint64_t ticks, expected, not_delivered, cpu_unwatched, cpu_left_out;
 	} cases[] = {
 		/* clang-format off */
 		{ "all came",
@@ -64,6 +64,15 @@ static void test_counters_store_not_delivered(void **state)
 		{ "it came back before",
 		  { .interval_ns = 1000, .unwatched = 1000, .stats = { [STAT_RECORDED] = 9400 } }, { .unwatched = 1000 },
 		  9400, 0, 0, 0 },
+		{ "half of the CPU time was on CPUs that are left out",
+		  { .interval_ns = 1000, .left_out = 10000, .stats = { [STAT_RECORDED] = 5000 } }, { .expected = 0 },
+		  5000, 0, 0, 0, 5000 },
+		{ "the other CPUs had less time than is missing",
+		  { .interval_ns = 1000, .left_out = 1000, .stats = { [STAT_RECORDED] = 5000 } }, { .expected = 0 },
+		  5000, 0, 4000, 0, 1000 },
+		{ "chance may have made that few ticks",
+		  { .interval_ns = 1000, .left_out = 10000, .stats = { [STAT_RECORDED] = 9600 } }, { .expected = 0 },
+		  9600, 0, 0, 0, 0 },
 		/* clang-format on */
 	};
 
@@ -79,7 +88,8 @@ static void test_counters_store_not_delivered(void **state)
 		if (profile_counter(p, "ticks") != cases[i].ticks ||
 		    profile_counter(p, "expected") != cases[i].expected ||
 		    profile_counter(p, "not_delivered") != cases[i].not_delivered ||
-		    profile_counter(p, "cpu_unwatched") != cases[i].cpu_unwatched)
+		    profile_counter(p, "cpu_unwatched") != cases[i].cpu_unwatched ||
+		    profile_counter(p, "cpu_left_out") != cases[i].cpu_left_out)
 			fail_msg("%s: ticks %d, expected %d, not delivered %d, unwatched %d",
 				 cases[i].name, (int)profile_counter(p, "ticks"),
 				 (int)profile_counter(p, "expected"),
