@@ -13,7 +13,7 @@ from harness import WORKLOADS, Recorder, Workload, export, frames, record_whole,
 from spinning import say_skipped
 
 pytestmark = pytest.mark.usefixtures("pyebpf")
-HZ = 499
+HZ = 997
 PROGRAM = os.path.join(WORKLOADS, "compiled_calls.py")
 
 
@@ -57,7 +57,7 @@ def calls(stack):
 
 
 def test_frames_without_bytecode_have_their_own_line(python, placed, tmp_path):
-    with Workload(python, "pushed.py", placed(python), 1.5) as workload:
+    with Workload(python, "pushed.py", placed(python), 0.3) as workload:
         truth, samples, text = record_whole(workload, tmp_path, HZ)
         workload.exit()
     want = list(truth["lines"].items())

@@ -68,9 +68,9 @@ def leaves(output, folder):
 
 
 def test_target_that_rewrites_itself(attacked, some_python, sanitized, is_full, tmp_path):
-    seconds = 60 if is_full else 10
+    seconds = 60 if is_full else 6
     output = tmp_path / "hostile.pyebpf"
-    with Spinning(*some_python.command, SCRIPT, "120", "always") as bystander, \
+    with Spinning(*some_python.command, SCRIPT, "120") as bystander, \
             Spinning(*attacked.command, HOSTILE, seconds, int(time.time())) as hostile:
         before = cpu_seconds(bystander.pid)
         with Recorder(output, "-p", "%d,%d" % (hostile.pid, bystander.pid), "-F", FAST) as recorder:
@@ -102,7 +102,7 @@ def test_target_that_rewrites_itself(attacked, some_python, sanitized, is_full, 
 def test_targets_that_rewrite_themselves_under_all(attacked, some_python, sanitized, tmp_path):
     """The same under -a, several at once, at an ordinary rate."""
     output = tmp_path / "hostile.pyebpf"
-    with Spinning(*some_python.command, SCRIPT, "120", "always") as bystander:
+    with Spinning(*some_python.command, SCRIPT, "120") as bystander:
         with Recorder(output, "-a", "-F", HZ) as recorder:
             recorder.wait_attached()
             attached = cpu_seconds(bystander.pid)

@@ -25,7 +25,7 @@ def recorded(request, tmp_path_factory):
 
 
 def record(python, output):
-    with Workload(python, "native.py", 1.5) as workload:
+    with Workload(python, "native.py", 0.7) as workload:
         with Recorder(output, "-p", workload.pid, "-F", HZ) as recorder:
             recorder.wait_attached()
             workload.go()

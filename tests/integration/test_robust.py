@@ -500,7 +500,7 @@ def assert_sum_of_parts(paths, weight):
 
 def test_rotate_keeps_the_names_of_short_lives(some_python, tmp_path):
     """Processes that begin, are sampled and end while a file is closed: named in the next one."""
-    with Workload(some_python, "halves.py", "forks", 800, 2) as workload:
+    with Workload(some_python, "halves.py", "forks", 600, 2) as workload:
         with Recorder(tmp_path / "x.pyebpf", "-p", workload.pid, "-F", 4999, "--rotate",
                       "1s") as recorder:
             recorder.wait_attached()

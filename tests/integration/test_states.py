@@ -140,7 +140,7 @@ def test_handling_after_fork(python, who, tmp_path, staged):
 def test_mode_exception_says_what_it_needs(python, tmp_path):
     """The process has no samples, and the recording does not know it."""
     with Spinning(*python.command, "-c", "print('READY 0', flush=True)\nwhile True: pass") as target:
-        done = run("record", "--mode", "exception", "-p", target.pid, "-d", "1s", "-o", tmp_path / "x.pyebpf")
+        done = run("record", "--mode", "exception", "-p", target.pid, "-F", 999, "-d", "500ms", "-o", tmp_path / "x.pyebpf")
     assert done.returncode == 3 and "left out by the mode" in done.stderr, done.stderr
     words = "CPython %s: --mode exception needs 3.7: it has no samples" % ".".join(map(str, python.version))
     assert (words in done.stderr) == (python.minor < 7), done.stderr

@@ -264,7 +264,7 @@ def greenlet_folder(python):
 def test_greenlets_keep_their_stacks(greenlet_python, kind, period_us, tmp_path, is_full):
     folder = greenlet_folder(greenlet_python)
     hz = 7919  # a round of switches may take 100 us: not in step with it
-    with Workload(greenlet_python, "greenlets.py", 20 if is_full else 1, period_us, kind,
+    with Workload(greenlet_python, "greenlets.py", 20 if is_full else 0.5, period_us, kind,
                   folder) as workload:
         truth, samples, _ = record_whole(workload, tmp_path, hz)
     total = sum(samples.values())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Spins below frames that run no bytecode, made as Nuitka makes those of compiled functions.
 
-    pushed.py LIBRARY SECONDS
+    pushed.py LIBRARY SECONDS (of CPU time)
 
 LIBRARY: push.c. first() and second() never run: their frames are pushed, at the line of their call.
 The calls are main(), first, between(), second, spin(). Truth: {"lines": {function: line}}.
@@ -60,7 +60,7 @@ def call_below(function, lines, callable_):
 
 
 def spin():
-    while time.perf_counter() < end: pass
+    while time.process_time() < end: pass
 
 
 def between():
@@ -74,7 +74,7 @@ def main():
 print("READY")
 sys.stdout.flush()
 sys.stdin.readline()
-end = time.perf_counter() + float(sys.argv[2])
+end = time.process_time() + float(sys.argv[2])
 main()
 lines = {f.__name__: f.__code__.co_firstlineno + below
          for f, below in ((first, 2), (second, 3), (spin, 1))}
