@@ -33,7 +33,7 @@ def test_disguised(disguised_python, how, tmp_path):
         named = run("dump", "-p", disguised.pid)
         assert named.returncode == 0 and "spin_here" in named.stdout, named
         with Spinning(*disguised_python.command, SCRIPT, "60") as other:
-            with Recorder(output, "-a", "-F", 199) as recorder:
+            with Recorder(output, "-a", "-F", 999) as recorder:
                 recorder.wait_attached()
                 with Spinning(*disguised_python.command, SCRIPT, "1") as late:
                     late.process.wait()
