@@ -12,18 +12,17 @@
 #include <curl/curl.h>
 #include <microhttpd.h>
 
-#define LIBCURL_FUNCTIONS(F)                                                                     \
-	F(easy_cleanup)                                                                          \
-	F(easy_escape)                                                                           \
-	F(easy_getinfo)                                                                          \
-	F(easy_init) F(easy_perform) F(easy_setopt) F(easy_strerror) F(free) F(multi_add_handle) \
-		F(multi_cleanup) F(multi_info_read) F(multi_init) F(multi_perform) F(multi_poll) \
-			F(multi_remove_handle) F(multi_wakeup) F(slist_append) F(slist_free_all)
+/* clang-format off */
+#define LIBCURL_FUNCTIONS(F) \
+	F(easy_cleanup) F(easy_escape) F(easy_getinfo) F(easy_init) F(easy_perform) F(easy_setopt) \
+	F(easy_strerror) F(free) F(multi_add_handle) F(multi_cleanup) F(multi_info_read) F(multi_init) \
+	F(multi_perform) F(multi_poll) F(multi_remove_handle) F(multi_wakeup) F(slist_append) \
+	F(slist_free_all)
 
-#define MICROHTTPD_FUNCTIONS(F)        \
-	F(add_response_header)         \
-	F(create_response_from_buffer) \
-	F(destroy_response) F(queue_response) F(start_daemon) F(stop_daemon)
+#define MICROHTTPD_FUNCTIONS(F) \
+	F(add_response_header) F(create_response_from_buffer) F(destroy_response) F(queue_response) \
+	F(start_daemon) F(stop_daemon)
+/* clang-format on */
 
 #define CURL_MEMBER(name) __typeof__(curl_##name) *name;
 #define MHD_MEMBER(name) __typeof__(MHD_##name) *name;
