@@ -109,6 +109,13 @@ int session_find_task(struct session *s, uint32_t pid, struct task_record *out)
 	return 0;
 }
 
+bool session_still_runs(struct session *s, uint32_t pid, uint64_t process)
+{
+	struct task_record now;
+
+	return !session_find_task(s, pid, &now) && now.process == process;
+}
+
 /* It has one, number 0. */
 const struct event *session_event(const struct session *s, uint32_t number)
 {
