@@ -10,7 +10,7 @@
     ["base", "Base", "The baseline alone (b)"],
     ["head", "Head", "The current side alone (h)"],
     ["diff", "Diff", "The current side, coloured by what changed (d)"],
-    ["elided", "Elided", "What only the baseline has (e)"],
+    ["elided", "Elided", "Call paths that are gone from the current side (e)"],
   ];
   const SHAPES = [
     ["call", "Calls", "From the program down to what it calls"],
@@ -18,7 +18,7 @@
     ["sandwich", "Sandwich", "Callers and callees of the chosen function (s)"],
   ];
   const MEASURES = [
-    ["total", "Total", "Colours and source lines tell about time with callees"],
+    ["total", "Total", "Colours and source lines show total time (with callees)"],
     ["self", "Self", "Colours and source lines tell about a function's own time"],
   ];
   const BASES = [["current", "current time"], ["baseline", "baseline time"],
@@ -29,7 +29,7 @@
   };
   const KEYS = [
     ["← ↑ ↓ →", "walk the graph"], ["Enter", "zoom to the chosen box"],
-    ["Esc", "step back: search, zoom, choice"], ["/", "search by regular expression"],
+    ["Esc", "back: clear search, zoom, selection"], ["/", "search by regular expression"],
     ["n  N", "next, previous match"], ["i", "callers first, and back"],
     ["s", "sandwich of the chosen function"], ["d  b  h  e", "diff, base, head, elided"],
     ["c", "copy the chosen stack"], ["t", "light or dark"], ["?", "this list"],
@@ -46,9 +46,9 @@
   const NOWHERE = {zoom: null, span: null, sel: null}; // places are of one tree
   const JUDGED_AT_ONCE = 100000; // boxes
 
-  const KINDS = {wall: ["Wall", "Time on a CPU and time that was waited"], cpu: ["CPU", "Time on a CPU"],
+  const KINDS = {wall: ["Wall", "CPU time plus waiting time"], cpu: ["CPU", "Time on a CPU"],
     "off-cpu": ["Waiting", "Time that threads were not on a CPU, by what for"],
-    "gil-contention": ["GIL", "How long others waited for the GIL, by who held it"],
+    "gil-contention": ["GIL", "Time other threads waited for the GIL, by holder"],
     memory: ["Memory", "Growth of resident memory"], task: ["Task time", "How long tasks waited, each by itself"]};
 
   const ORIGINS = {own: "", import: "import machinery", library: "installed package",
@@ -364,9 +364,9 @@
     function matchNote({active}, node) {
       const match = active.map || !report.classes ? "" : ns.MATCHES[report.classes.match[node]];
 
-      const how = {inserted: "was put", deleted: "stood"}[match];
+      const how = {inserted: "inserted", deleted: "removed"}[match];
 
-      return how ? `This call ${how} between two that both sides have; below it they are compared.`
+      return how ? `This call was ${how} between two calls that exist on both sides; the calls below it are compared.`
         : "";
     }
 
@@ -377,7 +377,7 @@
       return [
         queryOf().by === "line" && !state.baseRange
           ? "Lines are compared by number: moved code reads as changed." : "",
-        Math.abs(Math.log(verdicts.centre)) > 0.005 ? "Verdicts are relative to what the typical " +
+        Math.abs(Math.log(verdicts.centre)) > 0.005 ? "Changes are relative to the typical function: " +
           `function did: ${ns.ratio(verdicts.centre)}.` : "",
       ];
     }
@@ -773,7 +773,7 @@
     function drawLists() {
       const lists = [["functions", "Functions", "All functions"],
         ...isGrouped() ? [["parts", groupName(), "What each has; a click selects it, another one all"]] : [],
-        ...report.meta.gil ? [["gil", "GIL waits", "Who waited for the GIL, and who held it meanwhile"]] : []];
+        ...report.meta.gil ? [["gil", "GIL waits", "Who waited for the GIL, and who held it"]] : []];
 
       if (listsOf !== grouped)
         showList = ns.segments($("lists"), lists, (list) => set({list}));
@@ -874,7 +874,7 @@
           sw(at("unchanged"), "unchanged"), sw(at("undetermined"), "cannot tell"),
           sw(at("slower4"), "+ slower"), sw(at("new"), "+ new"), sw(at("removed"), "− removed"),
           ns.element("span.swatch", {}, ns.element("i.corner-of"),
-            "calls missing below"),
+            "removed calls below"),
           ...state.measure === "total" ? [ns.element("span.swatch", {},
             ns.element("i.ownline"), "own time changed")] : []));
         if (state.effect === "ratio") {
@@ -882,7 +882,7 @@
             ns.marksSlider(state.marks, ["unchanged", "slower1", "slower2", "slower3",
               "slower4"].map((n) => palette.fills[at(n)]), (marks) => set({marks})));
         } else {
-          parts.push(ns.element("span", {}, "Steps: 0.1, 0.5, 2, 5% of the whole"));
+          parts.push(ns.element("span", {}, "Steps: 0.1, 0.5, 2 and 5% of the total"));
         }
       } else if (isDifferential()) {
         parts.push(sw(at("removed"), "− only in the baseline"),
@@ -909,7 +909,7 @@
         return;
       const isFiltered = !ns.isWhole(report, state) || !state.imports || !state.libraries;
       const [title, text] = viewOf() === "diff" && mainPane().active.base.total[0]
-        ? ["Nothing is left", "Only the baseline has samples here: see Elided."]
+        ? ["Nothing is left", "Only the baseline has samples here: open the Elided view."]
         : isFiltered ? ["No samples match", "The filters or the time range leave nothing over."]
           : viewOf() === "elided"
             ? ["Nothing was removed", "Every call path of the baseline is still there."]

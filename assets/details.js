@@ -26,13 +26,13 @@
   };
 
   const SENTENCES = {
-    unchanged: "Its time lies within the first step of the baseline's.",
-    undetermined: "Too few samples to tell whether it changed.",
-    likely: "Perhaps changed, but not surely, or by less than a step.",
-    rare: "Seen on one side only, but too seldom to call it new or removed.",
+    unchanged: "The change is smaller than the first colour step.",
+    undetermined: "Inconclusive: the 95% interval is too wide to tell whether this changed.",
+    likely: "Probably changed, but not with enough certainty, or by less than one step.",
+    rare: "Seen on one side only, with too few samples to call it new or removed.",
     new: "The baseline has no such call path.",
     removed: "Only the baseline has this call path.",
-    slower: "More time than in the baseline, beyond what chance explains.",
+    slower: "Slower than the baseline, by more than the noise explains.",
     faster: "Less time than in the baseline, beyond what chance explains.",
   };
 
@@ -139,18 +139,18 @@
 
     row("Of all", (k) => ns.percent(whole[k] / root));
     if (selection !== root)
-      row("Of the zoomed", (k) => ns.percent(whole[k] / selection));
+      row("Share of the zoomed box", (k) => ns.percent(whole[k] / selection));
     return ns.element("table.figures", {}, ns.element("thead", {}, head),
       ns.element("tbody", {}, ...rows));
   }
 
   const UNAVAILABLE = {
     changed: "The file on disk is no longer the recorded one, so its lines are not shown.",
-    missing: "The file was not found where the report was made.",
+    missing: "Source file not found on the machine that wrote this report.",
     unknown: "The recording does not have this file's digest, so its lines are not shown. " +
       "--source-root DIR shows files below DIR.",
     "too large": "The file is too large to be embedded.",
-    baseline: "These are lines of the baseline's file, which may be another by now.",
+    baseline: "Lines of the baseline's file, which may have changed since.",
   };
 
   // Numbers of the lines worth showing: the function's own that have samples, and its def, with

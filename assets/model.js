@@ -337,7 +337,7 @@
     if (head !== MAGIC) {
       throw /^pyebpf-page\//.test(head)
         ? new PageError("The data in this page is of another version than its scripts.")
-        : broken("it does not begin as it should");
+        : broken("wrong signature");
     }
     let reader = new Reader(bytes, MAGIC.length), rest = null;
     const meta = decodeMeta(reader);

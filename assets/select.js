@@ -265,7 +265,7 @@
       !ns.isPart(report, f) && pattern.test(textOf(report, f)));
 
     if (folds && keeps)
-      throw Error("--fold-imports or --no-fold-imports?");
+      throw Error("--fold-imports and --no-fold-imports cannot be combined");
     if (folds && has(ns.functionFile, MACHINERY) || keeps && has(ns.functionName, /^import( |$)/))
       throw Error("Imports are folded, or not, when the page is written");
   }

@@ -48,7 +48,7 @@ const WAITS = [
 const waitsReport = (facts, samples = WAITS) => model.decode(encode({samples, meta: {...META, ...facts,
   tags: [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 0, 2]]}}));
 
-test("kinds: wall time first, what of it waits, and each by itself", () => {
+test("kinds: wall time first, what waiting, and each by itself", () => {
   const report = waitsReport({kinds: KINDS, shown: "wall"});
   const sums = (select, more = {}) => {
     const {current, waits} = model.activeData(report, {select, ...more});

@@ -118,7 +118,7 @@ test("parts of the time add up", () => {
     }
 });
 
-test("wall time: what the program shows first, and what of it waits in any part of the time", () => {
+test("wall time: what the program shows first, and what waiting in any part of the time", () => {
   const wall = readPage(waits), [{block_ns: length}] = wall.meta.runs;
   const total = (select) => page.activeData(wall, {select}).current.total[0];
 

@@ -23,7 +23,7 @@ SECONDS = 20  # of a run
 BLOCKS = 200  # times that its samples have
 SEEDS = 1000000  # between two programs
 
-# stack, ticks of a run of base and of current, noise from run to run, share of the time in which it
+# stack, ticks of a run of base and of current, noise measured between runs, share of the time in which it
 # works, seconds on end
 Function = collections.namedtuple("Function", "stack base current noise busy length",
                                   defaults=(1, 1))

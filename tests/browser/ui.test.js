@@ -124,7 +124,7 @@ test("a click zooms and shows the figures, a second one steps out", async () => 
     assert.match(await text(page, "#trail"), /all samples\s›\smain\s›\shandle/);
     assert.ok(await picture(page) !== whole, "nothing was zoomed");
     await clickAt(page, 3, 0.2);
-    assert.match(await text(page, "#details-body"), /Of all\s+40\.0%\s+40\.0%[\s\S]*Of the zoomed\s+100%/);
+    assert.match(await text(page, "#details-body"), /Of all\s+40\.0%\s+40\.0%[\s\S]*Share of the zoomed box\s+100%/);
     await clickAt(page, 0, 0.5);
     assert.equal(await text(page, "#trail"), "all samples");
   });

@@ -126,7 +126,7 @@ def test_outputs_come_and_go(some_python, tmp_path):
             wait_until(lambda: agent.metric("reloads_total") == 1, PATIENCE, "it is taken over")
             reach(comes)
             lost = agent.waiting("goes")
-            assert lost > 0 and "%d samples stay there" % lost in agent.text()
+            assert lost > 0 and "%d samples remain unsent" % lost in agent.text()
             stored = agent.metric("push_stored_samples_total", output="stays")
             assert stored > 0
             agent.outputs = dict(agent.outputs, goes=outputs["goes"])

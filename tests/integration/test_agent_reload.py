@@ -97,7 +97,7 @@ def test_reload_that_cannot_start(some_python, spoil, said, tmp_path):
             agent.write_config()
             agent.port, agent.spool = good["port"], good["spool"]
             wait_until(lambda: agent.metric("reload_failures_total") == 1, PATIENCE, "it is refused")
-            assert said in agent.text() and "the old configuration stays" in agent.text()
+            assert said in agent.text() and "keeping the previous configuration" in agent.text()
             before, windows = engine.total(SERVICE), agent.metric("windows_total")
             wait_until(lambda: engine.total(SERVICE) > before and
                        agent.metric("windows_total") >= windows + 2, PATIENCE, "the old one goes on")

@@ -43,7 +43,7 @@ def crowd(hog):
 
 def unknown_ticks(text):
     """Returns the ticks of unidentified processes, by the summary."""
-    lost = re.search(r"process not identified yet ([\d,]+)", text)
+    lost = re.search(r"process not yet identified as Python ([\d,]+)", text)
     return int(lost[1].replace(",", "")) if lost else 0
 
 

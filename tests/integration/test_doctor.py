@@ -286,7 +286,7 @@ def test_an_idle_process_is_said_to_be_idle(some_python, pyebpf):
         facts, done = explain(workload.pid)
         text = doctor("-p", workload.pid)
     assert done.returncode == 0 and facts["test_stack"]["frames"] == [], facts
-    assert text.returncode == 0 and re.search(r"test stack +none: it is idle", text.stdout), text
+    assert text.returncode == 0 and re.search(r"test stack +none: the process was idle", text.stdout), text
 
 
 def python_script(python, text):

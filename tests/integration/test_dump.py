@@ -323,7 +323,7 @@ def check_runs(python, dumps):
             return walked == dumps
         if has_task_work():
             wait_until(is_walked, 60 + dumps, "it walks itself")
-            wait_until(lambda: "\n1 thread ran, and was held up to walk itself: for " in
+            wait_until(lambda: "\n1 running thread was paused to unwind itself: for " in
                        run("dump", "-p", workload.pid).stdout, 60, "that is told")
         thread, = without_bpf(workload.pid)["threads"]
         assert thread["frames"] and thread["pause_seconds"] is None
@@ -446,7 +446,7 @@ def test_permission(some_python, pyebpf):
                                    pyebpf, "dump", "-p", str(process.pid)],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
             assert done.returncode == 4, done.stderr
-            assert "no permission to see its mappings (needs root or CAP_SYS_PTRACE" in done.stderr
+            assert "permission denied reading its memory map: needs root or CAP_SYS_PTRACE" in done.stderr
         finally:
             process.kill()
 
@@ -480,7 +480,7 @@ def test_deep_stack(some_python):
             assert thread["is_consistent"] and {f["name"] for f in thread["frames"]} == {"f"}
             assert len(thread["frames"]) == 4096
             text = run("dump", "-p", process.pid).stdout
-            assert "  [outer calls are left out: they are too many]\n" in text
+            assert "  [outer frames omitted: stack too deep]\n" in text
             assert "[Previous line repeated 4093 more times]" in text
         finally:
             process.kill()
@@ -492,10 +492,10 @@ def test_all(some_python):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    ((), "nothing to look at: give -p PID, -a or --container ID"),
-    (("-p", "1", "-a"), "-p, -a and --container exclude each other"),
+    ((), "no target: use -p PID, -a or --container ID"),
+    (("-p", "1", "-a"), "choose one of -p, -a and --container"),
     (("-a", "--children"), "--children goes with -p"),
-    (("1",), "unexpected operand 1: a process is given by -p PID"),
+    (("1",), "unexpected argument 1: to examine a process, use -p PID"),
 ])
 def test_usage(arguments, message):
     done = run("dump", *arguments)

@@ -257,4 +257,4 @@ def test_a_comparison_says_what_grew(some_python, tmp_path):
     assert load["q"] < 0.001 and load["diff"] == pytest.approx(64 << 20, rel=0.02), load
     assert "index" not in found
     text = run("diff", paths[0], paths[2]).stdout
-    assert "noise from run to run presumed: 3%" in text and "grown, self" in text, text
+    assert "run-to-run noise assumed: 3%" in text and "grown, self" in text, text

@@ -43,7 +43,7 @@ def test_second_recorder_is_refused_before_its_command_starts(some_python, spin,
             first.wait_attached()
             done = record("-o", output, "--", "touch", mark)
             assert done.returncode == 1, done
-            assert re.search(r"x\.pyebpf: another pyebpf writes to it", done.stderr), done.stderr
+            assert re.search(r"x\.pyebpf: in use by another pyebpf", done.stderr), done.stderr
             assert not mark.exists()
             first.finish()
     assert total(output) > 0
@@ -57,10 +57,10 @@ def test_old_recording_stays_where_there_are_no_samples(some_python, spin, tmp_p
     before = output.read_bytes()
     with Workload(some_python, "family.py", 600, "idle") as idle:
         done = record("-o", output, "-p", idle.pid, "-d", "300ms")
-    assert done.returncode == 3 and "still the recording of before" in done.stderr, done
+    assert done.returncode == 3 and "it still holds the previous recording" in done.stderr, done
     assert output.read_bytes() == before
     done = record("-o", output, "--", "true")
-    assert done.returncode == 0 and "still the recording of before" in done.stderr, done
+    assert done.returncode == 0 and "it still holds the previous recording" in done.stderr, done
     assert output.read_bytes() == before
     done = record("-o", output, "-p", 4194300)
     assert done.returncode == 3 and output.read_bytes() == before, done
@@ -91,7 +91,7 @@ def test_unknown_suffix_is_a_usage_error(name, spin, tmp_path):
 def test_what_is_no_recording_is_not_overwritten(spin, tmp_path):
     (tmp_path / "Makefile").write_text("all:\n")
     done = record("-o", "Makefile", "--", *spin, cwd=tmp_path)
-    assert done.returncode == 1 and "Makefile: there is such a file, and it is no recording" \
+    assert done.returncode == 1 and "Makefile already exists and is not a recording: not overwritten" \
         in done.stderr, done
     assert (tmp_path / "Makefile").read_text() == "all:\n"
 
@@ -136,9 +136,9 @@ def test_symbolic_links_are_not_followed(spin, tmp_path):
     for name in ("x.pyebpf", "x.html"):
         os.symlink(victim, tmp_path / name)
     done = record("-o", tmp_path / "x.pyebpf", "--", *spin)
-    assert done.returncode == 1 and "a symbolic link, which is not followed" in done.stderr, done
+    assert done.returncode == 1 and "is a symbolic link: name the file it points to" in done.stderr, done
     done = record("-o", tmp_path / "x.html", "--", *spin)
-    assert done.returncode == 1 and "a symbolic link, which is not followed" in done.stderr, done
+    assert done.returncode == 1 and "is a symbolic link: name the file it points to" in done.stderr, done
     assert victim.read_text() == "precious\n" and os.stat(victim).st_uid == os.getuid()
 
 
@@ -213,7 +213,7 @@ def test_intervals_within_a_file_are_compared_as_those_of_files(tmp_path):
         texts[-1].write_text("# pyebpf-collapsed interval_us=%d\nmain (a.py:1) 3\n" % interval)
     together = tmp_path / "all.pyebpf"
     assert run("import", *texts, "-o", together).returncode == 0
-    said = "%s: its samples are of 2 ms each, and counted as those of the first file, of 1 ms each"
+    said = "%s: samples are of 2 ms each, but are counted like those of the first file (of 1 ms each)"
     for files, name in ([together], "%s (2)" % together), (texts, texts[1]), \
             ([texts[0], together], "%s (2)" % together):
         warnings = [line for line in run("report", *files).stderr.splitlines() if "counted" in line]

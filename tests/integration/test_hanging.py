@@ -160,7 +160,7 @@ def test_a_user_whose_processes_hang_holds_up_no_other(static_python, tmp_path):
         try:
             with Recorder(output, "-a", "-F", HZ) as recorder:
                 recorder.wait_attached()
-                wait_until(lambda: recorder.text().count("do not answer") >= 3, 30, "three are named")
+                wait_until(lambda: recorder.text().count("timed out") >= 3, 30, "three are named")
                 work = subprocess.run([program, "-S", "-E", "-c", WORK], env=dict(os.environ, PYTHONHOME="/usr"), check=False)
                 recorder.finish()
                 text = recorder.text()
@@ -176,7 +176,7 @@ def test_named_one_is_refused(static_python, tmp_path):
     with hanging(static_python, tmp_path) as (_, pid):
         done = run("record", "-p", pid, "-d", "1s", "-o", tmp_path / "x.pyebpf", timeout=30)
     assert done.returncode == 3, done
-    assert re.search(r"pid %d: its memory or its files do not answer" % pid, done.stderr), done
+    assert re.search(r"pid %d: reading its memory or files timed out" % pid, done.stderr), done
 
 
 READS = """
@@ -231,7 +231,7 @@ def test_dump_of_one_whose_program_hangs(static_python, tmp_path):
         one, all = run("dump", "-p", pid, timeout=60), run("dump", "-a", timeout=120)
         doctor = run("doctor", "-p", pid, timeout=60)
         mount.server.kill()
-    words = "pid %d: its memory or its files do not answer" % pid
+    words = "pid %d: reading its memory or files timed out" % pid
     for done in (one, doctor):
         assert done.returncode == 3 and words in done.stderr, done
     assert words in all.stderr, all.stderr  # and others are looked at
@@ -246,7 +246,7 @@ def test_a_command_whose_file_hangs_is_named(static_python, tmp_path):
             said = recorder.stderr.readline()  # after a second
             mount.hang()  # no more
             recorder.communicate(timeout=60)
-    assert said.startswith("pyebpf: warning: %s: its memory or its files do not answer" % mount.program), said
+    assert said.startswith("pyebpf: warning: %s: reading its memory or files timed out" % mount.program), said
 
 
 def test_it_is_recorded_once_it_answers(static_python, tmp_path):

@@ -95,11 +95,11 @@ def test_a_file_that_changed_is_not_shown(recording):
 
 def test_where_it_goes(recording, tmp_path):
     done = run("export", "-f", "heatmap", recording)
-    assert done.returncode == 2 and "is a folder of files: give -o FOLDER" in done.stderr
+    assert done.returncode == 2 and "writes a directory: use -o DIR" in done.stderr
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "todo.html").write_text("mine")
     done = run("export", "-f", "heatmap", "-o", tmp_path / "notes", recording)
-    assert done.returncode == 1 and "todo.html in it is not ours" in done.stderr, done.stderr
+    assert done.returncode == 1 and "contains todo.html, which pyebpf did not write" in done.stderr, done.stderr
     assert os.listdir(tmp_path / "notes") == ["todo.html"]
     page(recording)
     first = sorted(os.listdir(recording.with_suffix(".heatmap")))

@@ -70,7 +70,7 @@ def test_the_largest_only(recording):
     large = profilejson.export(PYEBPF, "--min-percent", "10", recording)
     assert len(large.paths) == sum(path.total * 10 >= whole.total for path in whole.paths)
     done = run("export", "-f", "json", "--min-percent", "101", recording)
-    assert done.returncode == 2 and "no number from 0 to 100" in done.stderr
+    assert done.returncode == 2 and "not a number from 0 to 100" in done.stderr
 
 
 def lines_of(*arguments):

@@ -142,8 +142,8 @@ def test_frames_everywhere(python):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--self"], "--self and --show-secrets go with --locals"),
-    (["--show-secrets"], "--self and --show-secrets go with --locals"),
+    (["--self"], "--self and --show-secrets require --locals"),
+    (["--show-secrets"], "--self and --show-secrets require --locals"),
     (["--locals=long"], "none, short, full"),
 ])
 def test_usage(arguments, message):

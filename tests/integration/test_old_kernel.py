@@ -40,7 +40,7 @@ def test_no_stack_is_torn(some_python, tmp_path, is_full):
 def test_labels_have_their_shares(some_python, tmp_path):
     told, output, text = labels.record(some_python, tmp_path, OLD, seconds=0.4, variables=20)
     labels.check_shares(labels.working(labels.samples_of(output)), told)
-    assert "no sample has one" not in text, text
+    assert "no sample has this label" not in text, text
 
 
 @pytest.fixture

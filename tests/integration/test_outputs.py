@@ -73,7 +73,7 @@ def test_what_others_put_there_is_refused(name, prepare, said, recording, tmp_pa
         assert done.stderr.startswith("pyebpf record: "), done.stderr
     else:
         assert done.returncode == 1, done.stderr
-    assert said in done.stderr or "is no folder" in done.stderr, done.stderr
+    assert said in done.stderr or "is not a directory" in done.stderr, done.stderr
     after = {path.name: path.lstat() for path in tmp_path.iterdir()}
     assert {n: (s.st_size, s.st_ino, s.st_uid) for n, s in after.items()} == \
         {n: (s.st_size, s.st_ino, s.st_uid) for n, s in before.items()}

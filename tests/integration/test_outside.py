@@ -136,7 +136,7 @@ def test_cpu_and_wall_time_are_told(some_python, tmp_path):
             time.sleep(6 * spent / 1000)
             recorder.finish()
             text = recorder.text()
-    match = re.search(r"^(\d+) ms of CPU time in (\d\S* s): it mostly waited", text, re.M)
+    match = re.search(r"^(\d+) ms of CPU time in (\d\S* s): mostly waiting", text, re.M)
     assert match and abs(int(match.group(1)) - spent) < 0.05 * spent + 20, (spent, text)
-    assert re.search(r"time +%s ms of CPU time in %s: it mostly waited" % match.groups(),
+    assert re.search(r"time +%s ms of CPU time in %s: mostly waiting" % match.groups(),
                      run("report", tmp_path / "x.pyebpf").stdout)

@@ -79,11 +79,11 @@ def test_several_recordings_are_runs_of_one_page(recorded, tmp_path):
 def test_a_page_says_what_is_wrong_with_its_recording(recorded, tmp_path):
     recording, _ = recorded
     notes = page_of(recording, tmp_path).facts["notes"]
-    assert not [note for note in notes if "ends early" in note], notes
+    assert not [note for note in notes if "truncated" in note], notes
     cut = tmp_path / "cut.pyebpf"
     cut.write_bytes(recording.read_bytes()[:-12])
     notes = page_of(cut, tmp_path).facts["notes"]
-    assert [note for note in notes if "ends early" in note and "cut.pyebpf" in note], notes
+    assert [note for note in notes if "truncated" in note and "cut.pyebpf" in note], notes
 
 
 def test_source_is_embedded_where_it_is_what_was_recorded(recorded, tmp_path):
@@ -189,16 +189,16 @@ def test_open_without_a_browser_tells_the_address(recorded, tmp_path):
     done = subprocess.run([PYEBPF, "report", "--open", "-o", "y.html", recording], cwd=tmp_path,
                           env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    assert done.stderr == ("pyebpf: warning: no browser to open (xdg-open): open "
-                           f"file://{tmp_path}/y.html by hand\n")
+    assert done.stderr == ("pyebpf: warning: cannot start a browser (xdg-open): open "
+                           f"file://{tmp_path}/y.html yourself\n")
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["report", "-o", "x.svgz"], "--output: x.svgz: reports are written as .html; other formats: "
+    (["report", "-o", "x.svgz"], "--output x.svgz: report writes .html only; for other formats use "
                                  "pyebpf export"),
     (["report", "--open", "-o", "x.pb.gz"], "--open shows pages: --output cannot be x.pb.gz"),
-    (["record", "--open", "-a"], "--open shows pages: give -o FILE.html"),
-    (["diff", "a", "b", "--open"], "--open shows pages: give -o FILE.html"),
+    (["record", "--open", "-a"], "--open needs an HTML output: add -o FILE.html"),
+    (["diff", "a", "b", "--open"], "--open needs an HTML output: add -o FILE.html"),
 ])
 def test_usage(arguments, message, tmp_path):
     done = run(*arguments, cwd=tmp_path)

@@ -106,7 +106,7 @@ def test_collapsed_text_is_of_one_kind_and_says_so(tmp_path):
     done = run("export", "-f", "collapsed", "--header", recording)
     assert done.stdout.startswith(
         "# pyebpf-collapsed interval_us=0.001 kind=wall unit=nanoseconds\n")
-    assert "it has wall alone; 504 samples of other kinds, see them by --kind: gil-contention, " \
+    assert "this format holds one kind of sample: wrote wall; 504 samples of other kinds; select one with --kind: gil-contention, " \
         "memory" in done.stderr, done.stderr
     done = run("export", "-f", "collapsed", "--header", "--kind", "memory", recording)
     assert done.stdout.startswith("# pyebpf-collapsed kind=memory unit=bytes\n")

@@ -62,10 +62,10 @@ def test_command_that_goes_on_is_told_of(number, some_python, tmp_path):
     """After -d; and what ends it may be sent to either of the two."""
     with Recorder(tmp_path / "x.pyebpf", "-d", "300ms", "-F", HZ, "--", *some_python.command, "-c",
                   LONG_COMMAND) as recorder:
-        wait_until(lambda: "goes on" in recorder.text(), 20, "the command is told of")
+        wait_until(lambda: "to exit" in recorder.text(), 20, "the command is told of")
         text = recorder.text()
-        assert text.index("samples") < text.index("goes on after the recording"), text  # it may have none of these
-        pid = int(re.search(r"\(pid (\d+)\) goes on", text).group(1))
+        assert text.index("samples") < text.index("recording finished; waiting for"), text  # it may have none of these
+        pid = int(re.search(r"\(pid (\d+)\) to exit", text).group(1))
         assert "try: Ctrl-C or kill %d" % pid in text
         with open("/proc/%d/cmdline" % pid) as f:
             assert LONG_COMMAND in f.read()
@@ -78,7 +78,7 @@ def test_command_that_does_not_go_on_is_not_told_of(options, some_python, tmp_pa
     command = "import time; time.sleep(1)"
     done = run("record", "-o", tmp_path / "x.pyebpf", *options, "--", *some_python.command, "-c",
                command)
-    assert done.returncode == 0 and "goes on" not in done.stderr, done.stderr
+    assert done.returncode == 0 and "waiting for" not in done.stderr, done.stderr
 
 
 @pytest.mark.threads

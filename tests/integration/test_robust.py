@@ -55,10 +55,10 @@ def figures(c):
     names = [("recorded", "recorded"), ("task_work_recorded", "recorded in task work"),
              ("ring_full", "lost: ring full"), ("task_work_ring_full", "lost: ring full (task work)"),
              ("skipped", "carried over by the time budget"),
-             ("unknown_process", "lost: process not identified yet"),
-             ("thread_state_fault", "lost: thread state not readable"),
+             ("unknown_process", "lost: process not yet identified as Python"),
+             ("thread_state_fault", "lost: Python thread state could not be read"),
              ("cpu_unwatched", "lost: on a CPU that had just come online"),
-             ("not_delivered", "not delivered by the kernel")]
+             ("not_delivered", "timer interrupt not delivered by the kernel")]
     return "%d ticks expected: " % max(c["ticks"], c["expected"]) + ", ".join(
         "%d %s" % (c[key], words) for key, words in names if c[key])
 

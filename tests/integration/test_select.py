@@ -108,7 +108,7 @@ def test_nothing_left_is_said(recording):
         assert done.returncode == 3, done
         assert "none of " in done.stderr and "--focus 'nosuch'" in done.stderr, done
     done = run("report", "--time-range", "3s", recording)
-    assert done.returncode == 2 and "'3s' is no range" in done.stderr, done
+    assert done.returncode == 2 and "'3s' is not a time range" in done.stderr, done
 
 
 def test_sums_have_no_times(recording, tmp_path):
@@ -224,7 +224,7 @@ def test_kinds_are_not_added_up(kinds, tmp_path):
     """1,000 ticks of 1 ms; 125 spans of 10 ms."""
     done = run("report", kinds)
     assert "samples    1,000 of 1 ms each: 1 s" in done.stdout, done
-    assert "besides    125 samples of other kinds, see them by --kind: off-cpu" in done.stdout, done
+    assert "besides    125 samples of other kinds; select one with --kind: off-cpu" in done.stdout, done
     found = totals(kinds, tmp_path, "--kind", "cpu")
     assert set(found.values()) == {1000}, found
     found = totals(kinds, tmp_path, "--kind", "off-cpu")

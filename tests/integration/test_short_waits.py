@@ -103,7 +103,7 @@ def test_waits_of_a_new_binary_that_ends_before_a_look(ends, is_known_before, cg
         text = recorder.text()
     lost = json.loads(run("export", "-f", "json", output).stdout)["lost"]
     assert 0.3 * count * waiters <= lost.get("switch_unknown_process", 0) / 1e9 <= lived * waiters, (lost, lived, text)
-    assert "process not identified yet" in text
+    assert "process not yet identified as Python" in text
 
 
 PTRACE_TRACEME = 0

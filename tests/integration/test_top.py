@@ -144,8 +144,8 @@ def test_a_command_has_no_terminal_and_ends_with_it(terminal, some_python, tmp_p
 
 
 @pytest.mark.parametrize("environment, message", [
-    ({}, "standard input is no terminal"),
-    ({"TERM": "nonsense"}, "TERM=nonsense: there is no description of such a terminal"),
+    ({}, "standard input is not a terminal"),
+    ({"TERM": "nonsense"}, "TERM=nonsense: unknown terminal type (no terminfo entry)"),
     ({"TERM": "dumb"}, "TERM=dumb: a terminal that cannot move its cursor"),
 ], ids=["no terminal", "unknown", "dumb"])
 def test_says_where_it_cannot_draw(environment, message):

@@ -72,12 +72,12 @@ def test_longer_waits_are_compared(waits, tmp_path):
         assert [found[side]["ms"] for side in ("base", "current")] == [1000 * before, 1000 * after]
         assert found["base"]["mode"] == kind
     done = run("diff", waits, longer)
-    assert "wall time of an observed second" in done.stdout, done.stdout
+    assert "wall time of each second of recording" in done.stdout, done.stdout
     assert re.search(r"^base +\S+: 50 s of wall time$", done.stdout, re.M), done.stdout
     done = run("diff", "--kind", "memory", waits, longer)
     assert re.search(r"^base +\S+: 12 MiB of memory$", done.stdout, re.M), done.stdout
     done = run("diff", "--no-idle", waits, longer)
-    assert "27.5 s of 50 s (55.0%): --no-idle, which leaves out 22.5 s" in done.stdout, done.stdout
+    assert "27.5 s of 50 s (55.0%): --no-idle, excluding 22.5 s" in done.stdout, done.stdout
 
 
 def test_several_recordings_are_summed(waits, tmp_path):
@@ -85,12 +85,12 @@ def test_several_recordings_are_summed(waits, tmp_path):
     longer = make(tmp_path / "longer.pyebpf", 3000)
     for kind, want in ("wall", 101), ("off-cpu", 86.88), ("cpu", 14.12):
         done = run("export", "-f", "collapsed", "--kind", kind, waits, longer)
-        assert done.returncode == 0 and "counted as those" not in done.stderr, done
+        assert done.returncode == 0 and "counted like those" not in done.stderr, done
         assert sum(int(line.rpartition(" ")[2]) for line in done.stdout.splitlines()) == want * SECOND
     ticks = tmp_path / "ticks.pyebpf"
     subprocess.run([MAKER.replace("waits_", "kinds_"), ticks], check=True)
     done = run("report", ticks, waits)
-    assert done.returncode == 1 and "look at both as --kind wall, or one by one" in done.stderr, done
+    assert done.returncode == 1 and "use --kind wall, or report each one alone" in done.stderr, done
     done = run("report", "--kind", "wall", ticks, waits)
     assert re.search(r"^time +52\.3 s of 7 threads in 11 s: CPU 8\.1 s", done.stdout, re.M), done
 
@@ -98,11 +98,11 @@ def test_several_recordings_are_summed(waits, tmp_path):
 def test_what_was_not_recorded_is_said(waits, tmp_path):
     ticks = make_ticks(tmp_path)
     done = run("report", "--gil", ticks)
-    assert "waiting was not recorded: pyebpf record --mode wall does" in done.stdout, done
+    assert "waits were not recorded: record again with --mode wall" in done.stdout, done
     done = run("report", "--kind", "page-faults", waits)
-    assert done.returncode == 3 and "its kinds are cpu, wall, off-cpu, gil-contention, memory" in done.stderr, done
+    assert done.returncode == 3 and "available kinds: cpu, wall, off-cpu, gil-contention, memory" in done.stderr, done
     done = run("report", "--gil", "-o", tmp_path / "x.html", waits)
-    assert done.returncode == 2 and "--gil is a table of the terminal" in done.stderr, done
+    assert done.returncode == 2 and "--gil prints to the terminal" in done.stderr, done
 
 
 def make_ticks(tmp_path):

@@ -27,7 +27,7 @@ def samples_of(recording):
 
 def look_distance(summary):
     """ns between two looks at the tasks of a process; 0: there were none."""
-    said = re.search(r"^tasks: each process looked at every ([\d.]+) (\w+),", summary, re.M)
+    said = re.search(r"^tasks: each process scanned every ([\d.]+) (\w+),", summary, re.M)
     return float(said.group(1)) * UNITS[said.group(2)] if said else 0
 
 

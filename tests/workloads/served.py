@@ -3,7 +3,7 @@
 
     served.py flask | django | aiohttp | pandas | pool
 
-READY and the process to look at, when all of it waits. GO: {thread id: [[function, file, line,
+READY and the process to look at, when all waiting. GO: {thread id: [[function, file, line,
 {variable: repr()}], ... root first]}, of which the thread that answers is left out; then it goes on. What it
 serves waits in gate().
 """

@@ -184,7 +184,8 @@ static int change_server(struct agent *a, const struct config *c)
 	if (r < 0) {
 		if (!a->server && old->listen_port &&
 		    metrics_serve(a->metrics, old, &a->server) < 0)
-			log_error("http: the port that was served is not to be had any more");
+			log_error("http: cannot listen on the previous port again; /metrics is no "
+				  "longer served");
 		return r;
 	}
 	metrics_close(a->server);
@@ -291,7 +292,7 @@ static int reload(struct agent *a)
 		r = prepare(a, &s);
 	metrics_add_reload(a->metrics, r >= 0);
 	if (r < 0) {
-		log_error("reload: %s; the old configuration stays", err_message(r));
+		log_error("reload failed: %s; keeping the previous configuration", err_message(r));
 		err_clear();
 		return 0;
 	}

@@ -93,7 +93,7 @@ static int check_label_name(const char *name)
 
 	for (const char *const *o = ours; *o; o++)
 		if (!strcmp(name, *o))
-			return err_set(-EINVAL, "the agent gives this label itself");
+			return err_set(-EINVAL, "reserved: the agent sets this label");
 	if (!isalpha((unsigned char)*name) && *name != '_')
 		return err_set(-EINVAL, "a label's name is letters, digits and _");
 	for (const char *c = name; *c; c++)
@@ -175,7 +175,7 @@ static int set_rule_key(struct config_parse *p, struct relabel_rule *rule, const
 		*texts[i].text = strdup(text);
 		return *texts[i].text ? 0 : -ENOMEM;
 	}
-	return err_set(-EINVAL, "no such key; there are: action, source_labels, separator, regex, "
+	return err_set(-EINVAL, "unknown key; valid keys: action, source_labels, separator, regex, "
 				"target_label, replacement, modulus");
 }
 
@@ -251,7 +251,7 @@ static int unknown_key(const char *prefix)
 		strbuf_appendf(&names, "%s%.*s", last ? ", " : "", (int)rest_len, rest);
 		last = rest;
 	}
-	return err_set(-EINVAL, "no such key; there are: %s%s", strbuf_str(&names),
+	return err_set(-EINVAL, "unknown key; valid keys: %s%s", strbuf_str(&names),
 		       len ? "" : ", labels, relabel");
 }
 
@@ -292,7 +292,7 @@ static int read_value(struct config_parse *p, const char *prefix, const char *fu
 	if (!is_section(full))
 		return unknown_key(prefix);
 	if (value->type != YAML_MAPPING_NODE)
-		return err_set(-EINVAL, "keys are to stand below this, indented");
+		return err_set(-EINVAL, "expected indented keys below this line");
 	return read_mapping(p, value, full);
 }
 
@@ -332,7 +332,7 @@ static int read_output(struct config_parse *p, const yaml_node_t *node, bool is_
 	int r;
 
 	if (node->type != YAML_MAPPING_NODE)
-		return config_at_line(p, err_set(-EINVAL, "keys are to stand below this, indented"),
+		return config_at_line(p, err_set(-EINVAL, "expected indented keys below this line"),
 				      config_line_of(node), CONFIG_OUTPUT_SECTION);
 	if (p->c->outputs.len == CONFIG_OUTPUTS_MAX)
 		return config_at_line(p, err_set(-EINVAL, "more than %d", CONFIG_OUTPUTS_MAX),
@@ -470,7 +470,8 @@ static void list_kubernetes_risks(const struct config *c, struct strbuf *out)
 	if (!strncmp(c->kubernetes_url ?: "", "http://", 7))
 		strbuf_puts(out, "kubernetes.url is http: the token is not sent\n");
 	else if (c->kubernetes_verify == CHOICE_NO)
-		strbuf_puts(out, "kubernetes.verify is no: whoever answers there gets the token\n");
+		strbuf_puts(out,
+			    "kubernetes.verify is no: the token is sent to an unverified server\n");
 }
 
 static void list_output_risks(const struct config *c, const struct config_output *o,
@@ -479,14 +480,13 @@ static void list_output_risks(const struct config *c, const struct config_output
 	bool has_secret = o->token_file || o->password_file || o->headers_file;
 
 	if (has_secret && !strncmp(o->url ?: "", "http://", 7))
-		strbuf_appendf(out,
-			       "output.url%s is http: the token goes over the network as it is\n",
+		strbuf_appendf(out, "output.url%s is http: credentials are sent unencrypted\n",
 			       config_output_label(o).s);
 	if (o->engine == ENGINE_FILES &&
 	    (c->include.len || c->exclude.len || c->relabel.list.len || c->kubernetes))
 		strbuf_appendf(out,
-			       "output.engine%s is files: they hold everything, whatever "
-			       "services.include, services.exclude, relabel and kubernetes say\n",
+			       "output.engine%s is files: services.include, services.exclude, "
+			       "relabel and kubernetes do not apply to files\n",
 			       config_output_label(o).s);
 }
 

@@ -70,7 +70,7 @@ static int check_kubernetes(const struct config_parse *p)
 		return config_at_line(p, r, line_of_key(p, labels_key), labels_key);
 	if (!url || !strncmp(url, "https://", 8) || !strncmp(url, "http://", 7))
 		return 0;
-	return config_at_line(p, err_set(-EINVAL, "it begins with http:// or https://"),
+	return config_at_line(p, err_set(-EINVAL, "must begin with http:// or https://"),
 			      line_of_key(p, url_key), url_key);
 }
 
@@ -109,8 +109,11 @@ static int check_events(const struct config_parse *p)
 	if (r < 0)
 		return config_at_line(p, r, line_of_key(p, key), key);
 	if (p->c->event_period && !p->c->events.len)
-		return config_at_line(p, err_set(-EINVAL, "it goes with events: it counts them"),
-				      line_of_key(p, period), period);
+		return config_at_line(
+			p,
+			err_set(-EINVAL,
+				"requires events: it sets how many events make one sample"),
+			line_of_key(p, period), period);
 	return 0;
 }
 
@@ -144,14 +147,14 @@ static int check_numbers(const struct config_parse *p)
 	uint64_t longest_ns = c->window_ns / 100 * (100 + c->jitter_percent);
 
 	if (c->rate_min_hz > c->rate_hz)
-		return config_at_line(p, err_set(-EINVAL, "it is above rate"),
+		return config_at_line(p, err_set(-EINVAL, "must not be greater than rate"),
 				      line_of_key(p, "rate_min"), "rate_min");
 	if (pushes(c) && longest_ns >= c->spool_age_ns)
-		return config_at_line(
-			p,
-			err_set(-EINVAL, "what a window begins with would be older than "
-					 "spool.max_age at its end, and not be sent"),
-			line_of_key(p, "window") ?: line_of_key(p, "spool.max_age"), "window");
+		return config_at_line(p,
+				      err_set(-EINVAL, "must be shorter than spool.max_age, or its "
+						       "first samples expire before they are sent"),
+				      line_of_key(p, "window") ?: line_of_key(p, "spool.max_age"),
+				      "window");
 	return 0;
 }
 
@@ -218,8 +221,10 @@ int config_check_whole(const struct config_parse *p)
 	if ((r = check_sample_labels(p)) < 0 || (r = check_events(p)) < 0)
 		return r;
 	if (!p->c->outputs.len)
-		return err_set(-EINVAL, "%s: output.engine: missing: say where profiles go",
-			       p->name);
+		return err_set(
+			-EINVAL,
+			"%s: output.engine: missing: set it to pyroscope, otlp, parca or files",
+			p->name);
 	if ((r = check_numbers(p)) < 0 || (r = name_spools(p->c)) < 0 || (r = check_outputs(p)) < 0)
 		return r;
 	return pushes(p->c) ? check_kubernetes(p) : 0;
@@ -235,7 +240,7 @@ static int check_headers(const struct config_parse *p)
 
 		if (!strncasecmp(header, "Authorization:", 14) ||
 		    !strncasecmp(header, "Cookie:", 7))
-			r = err_set(-EINVAL, "no secret may stand here: use output.headers_file");
+			r = err_set(-EINVAL, "must not contain secrets: use output.headers_file");
 		else
 			r = headers_check(header);
 	}
@@ -254,10 +259,11 @@ static int check_access(const struct config_parse *p)
 		return err_set(-EINVAL, "%s: output.username and output.password_file go together",
 			       p->name);
 	if (o->username && strchr(o->username, ':'))
-		return config_at_line(p, err_set(-EINVAL, "it may not hold a colon"),
+		return config_at_line(p, err_set(-EINVAL, "must not contain a colon"),
 				      line_of_key(p, "output.username"), "output.username");
 	if (o->username && o->token_file)
-		return config_at_line(p, err_set(-EINVAL, "with output.username: one or the other"),
+		return config_at_line(p,
+				      err_set(-EINVAL, "cannot be combined with output.username"),
 				      line_of_key(p, "output.token_file"), "output.token_file");
 	return check_headers(p);
 }
@@ -288,14 +294,14 @@ static int check_url(const struct config_parse *p)
 			p, err_set(-EINVAL, "%s needs output.url", engine_name(p->output->engine)),
 			line_of_key(p, "output.engine"), "output.engine");
 	if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
-		return config_at_line(p, err_set(-EINVAL, "it begins with http:// or https://"),
+		return config_at_line(p, err_set(-EINVAL, "must begin with http:// or https://"),
 				      line, "output.url");
 	host = strstr(url, "//") + 2;
 	if (memchr(host, '@', strcspn(host, "/?#")))
 		return config_at_line(p,
 				      err_set(-EINVAL,
-					      "no password may stand here, where logs show it: "
-					      "use output.password_file or token_file"),
+					      "must not contain a password (URLs are logged): use "
+					      "output.password_file or token_file"),
 				      line, "output.url");
 	return 0;
 }
@@ -307,8 +313,9 @@ int config_check_output(const struct config_parse *p, const yaml_node_t *node)
 	int r;
 
 	if (!engine)
-		return config_at_line(p, err_set(-EINVAL, "missing: say where profiles go"),
-				      config_line_of(node), "output.engine");
+		return config_at_line(
+			p, err_set(-EINVAL, "missing: set it to pyroscope, otlp, parca or files"),
+			config_line_of(node), "output.engine");
 	if (o->name && (r = check_name(p)) < 0)
 		return r;
 	if (o->engine == ENGINE_FILES)

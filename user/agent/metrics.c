@@ -625,8 +625,8 @@ static void put_kinds(const struct metrics *m, struct strbuf *out)
 		double scale;
 	} units[METRIC_UNITS] = {
 		[UNIT_NS] = { "recorded_seconds_total",
-			      "What the samples stand for, by kind: cpu, time on the CPU; off-cpu, "
-			      "of waiting; gil-contention, that others waited for the GIL.",
+			      "Time in samples, by kind: cpu (running), off-cpu (waiting), "
+			      "gil-contention (others waiting for the GIL).",
 			      1e-9 },
 		[UNIT_BYTES] = { "recorded_bytes_total", "The same of what is bytes.", 1 },
 		[UNIT_COUNT] = { "recorded_events_total", "The same of events.", 1 },

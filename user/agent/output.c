@@ -168,8 +168,8 @@ static void say_what_stays(const struct output *before)
 			continue;
 		spool_stats(l->spool, &stats);
 		if (stats.entries)
-			log_warning("%s: %" PRIu64 " samples stay there: no output has this spool "
-				    "any more",
+			log_warning("%s: %" PRIu64
+				    " samples remain unsent: no output uses this spool any more",
 				    l->config->spool, stats.samples);
 	}
 }
@@ -184,8 +184,8 @@ static int start_lane(const struct config *c, struct lane *l)
 	spool_configure(l->spool, &opts);
 	spool_stats(l->spool, &l->said);
 	if (l->said.foreign)
-		log_warning("%s: %" PRIu64 " profiles are of another engine: they wait for it "
-			    "until spool.max_age",
+		log_warning("%s: %" PRIu64 " profiles were made for another engine: kept until "
+			    "spool.max_age, not sent",
 			    opts.directory, l->said.foreign);
 	return sender_start(l->sender);
 }

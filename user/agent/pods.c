@@ -167,7 +167,7 @@ static int take_item(struct pods_reader *r)
 	int error = 0;
 
 	if (!item)
-		return err_set(-EBADMSG, "a pod in it is no JSON");
+		return err_set(-EBADMSG, "a pod entry is not valid JSON");
 	take_text(metadata, "uid", pod.names.uid, sizeof(pod.names.uid));
 	/* A static pod's cgroups are named by its hash; the API server gives it another uid. */
 	if (*text_of(annotations, "kubernetes.io/config.hash"))

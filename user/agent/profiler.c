@@ -95,8 +95,8 @@ static int govern(struct profiler *p, uint64_t now)
 	metrics_set_governor(p->metrics, p->rate_hz, g, has_changed);
 	if (!has_changed)
 		return 0;
-	log_warning("cost %s of the CPUs, cpu_budget %s: a sample every %" PRIu32
-		    " ticks, was %" PRIu32 " (%.3g Hz)",
+	log_warning("using %s of all CPUs, cpu_budget is %s: now taking 1 sample in %" PRIu32
+		    ", was 1 in %" PRIu32 " (%.3g Hz)",
 		    units_share(g->cost_ppm).s, units_share(g->budget_ppm).s, g->stride, before,
 		    (double)p->rate_hz / g->stride);
 	return recorder_set_stride(p->recorder, g->stride);

@@ -132,7 +132,7 @@ static void pause_sending(struct sender *s, const char *what, uint64_t asked_ns)
 	}
 	pause = verdict_pause_ns(++s->failures, asked_ns, chance_u64());
 	s->pause_until_ns = now + pause;
-	log_warning("push%s: %s; again in %s", config_output_label(s->config).s, what,
+	log_warning("push%s: %s; retrying in %s", config_output_label(s->config).s, what,
 		    units_ns(pause).s);
 }
 
@@ -212,7 +212,7 @@ static void take_failure(struct sender *s, struct batch *b, const struct push_re
 	s->is_empty = false;
 	if (s->stopping_since_ns) {
 		s->failures++;
-		log_failure(s, r, "it waits in the spool");
+		log_failure(s, r, "kept in the spool");
 	} else if (is_own_fault && b->count > 1) {
 		log_failure(s, r, "each profile of this request is sent alone");
 	} else {

@@ -330,7 +330,7 @@ static int add(struct spool *s, struct entry *x, const void *body)
 			       x->bytes);
 	while (s->stats.bytes + x->bytes > s->o.bytes_max)
 		if (!lose_oldest(s))
-			return err_set(-EFBIG, "what is being sent leaves no room in the spool");
+			return err_set(-EFBIG, "the spool is full of profiles that are being sent");
 	if ((r = make_place(s)) < 0)
 		return r;
 	x->e.number = s->next_number++;

@@ -432,9 +432,7 @@ int file_output(const char *path, int *fd)
 	if (S_ISDIR(st.st_mode))
 		return err_set(-EISDIR, "%s: is a directory", path);
 	if (S_ISLNK(st.st_mode))
-		return err_set(-ELOOP,
-			       "%s: a symbolic link, which is not followed: name another file",
-			       path);
+		return err_set(-ELOOP, "%s is a symbolic link: name the file it points to", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(-EEXIST, "%s: not a regular file: name another file, or -o -", path);
 	return file_check_own(path, &st);

@@ -68,7 +68,8 @@ static int find_foreign(const struct folder *f, int fd, const char *name)
 	    !fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
 		return 0;
 	return err_set(-EEXIST,
-		       "%s is there already, and %s in it is not ours: name another folder",
+		       "%s already exists and contains %s, which pyebpf did not write: choose "
+		       "another directory",
 		       f->path, name);
 }
 
@@ -81,8 +82,7 @@ static int check_target(const struct folder *f)
 	if (lstat(f->path, &st) < 0)
 		return errno == ENOENT ? 0 : fail(f, -errno);
 	if (!S_ISDIR(st.st_mode))
-		return err_set(-EEXIST, "%s is there already, and is no folder: name another one",
-			       f->path);
+		return err_set(-EEXIST, "%s already exists and is not a directory", f->path);
 	r = file_check_own(f->path, &st);
 	return r < 0 ? r : for_each_name(f->path, find_foreign, f);
 }

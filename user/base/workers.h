@@ -20,7 +20,7 @@ struct workers;
 
 #define WORKERS_MAX 64
 /* The words for a process whose memory or files hang. */
-#define WORK_BLOCKED_WORDS "its memory or its files do not answer: a network mount that hangs?"
+#define WORK_BLOCKED_WORDS "reading its memory or files timed out (a hung network mount?)"
 /* The same of a source file, by its path, and of all others when there are too many. */
 #define SOURCE_LATE_WORDS "source %s is not shown: its file system does not answer"
 #define SOURCES_LATE_WORDS "other sources are not shown: too many files do not answer"

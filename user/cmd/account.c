@@ -24,8 +24,8 @@ static const struct {
 	const char *counter, *words, *next;
 } no_sample[] = {
 	{ "not_python", "in processes without Python", TRY_OTHER },
-	{ "not_asked", "left out by the mode", TRY_MODE },
-	{ "task_work_not_asked", "left out by the mode (task work)", TRY_MODE },
+	{ "not_asked", "excluded by --mode", TRY_MODE },
+	{ "task_work_not_asked", "excluded by --mode (task work)", TRY_MODE },
 	{ "thread_state_fault", "on threads whose state was not readable", TRY_PROCESS },
 	{ "thread_state_late", "on threads whose state was not found in time", TRY_PROCESS },
 	{ "task_work_failed", "on threads whose state was gone", TRY_PROCESS },
@@ -35,11 +35,11 @@ static const struct {
 	{ "ring_full", "lost in a full ring buffer", TRY_RING },
 	{ "task_work_ring_full", "lost in a full ring buffer (task work)", TRY_RING },
 	{ "task_work_pending", "on threads still in the kernel at the end", TRY_LONGER },
-	{ "no_scratch", "lost for want of work space", TRY_LONGER },
-	{ "task_work_no_scratch", "lost for want of work space (task work)", TRY_LONGER },
+	{ "no_scratch", "lost: no free scratch buffer", TRY_LONGER },
+	{ "task_work_no_scratch", "lost: no free scratch buffer (task work)", TRY_LONGER },
 	{ "no_task_work", "on threads in system calls, which were too many", TRY_FEWER },
-	{ "malformed", "refused by the recorder", TRY_DOCTOR },
-	{ "skipped", "skipped by the time budget", TRY_LONGER },
+	{ "malformed", "malformed record (a bug in pyebpf: please report it)", TRY_DOCTOR },
+	{ "skipped", "skipped: sampler over its CPU budget", TRY_LONGER },
 };
 
 /* Of all sources that count what they have taken, not how long that was. */
@@ -62,13 +62,14 @@ int account_put_nothing(struct strbuf *out, const struct profile *p, const char 
 	for (size_t i = 0; i < sizeof(no_sample) / sizeof(no_sample[0]); i++)
 		ticks += sum_counter(p, no_sample[i].counter);
 	if (!ticks && profile_recording(p)->source)
-		return strbuf_appendf(out, "%s ticks without Python code, %s failed or missed",
+		return strbuf_appendf(out, "%s samples without Python code, %s failed or missed",
 				      units_count(profile_counter(p, "no_frame")).s,
 				      units_count(loss_sum(p, loss_ticks)).s);
 	if (!ticks)
-		return strbuf_puts(out, !profile_recording(p)->counters.len ? "it is empty"
-					: has_ticks                         ? "no CPU time used"
-									    : "no events");
+		return strbuf_puts(out, !profile_recording(p)->counters.len
+						? "the recording is empty"
+					: has_ticks ? "no CPU time used"
+						    : "no events");
 	strbuf_appendf(out, "%s %s%s", units_count(ticks).s, has_ticks ? "tick" : "event",
 		       ticks == 1 ? "" : "s");
 	for (size_t i = 0; i < sizeof(no_sample) / sizeof(no_sample[0]); i++) {
@@ -121,7 +122,7 @@ void account_put_cpu(struct line *l, const struct profile *p, uint64_t ticks, ui
 		line_putf(l, STYLE_PLAIN, ", %s of it without Python", units_ns(other_ns).s);
 	if (counted_ns && recording_has_counter(profile_recording(p), "ticks") &&
 	    cpu_ns < wall_ns / MOSTLY_WAITS)
-		line_put(l, STYLE_PLAIN, ": it mostly waited; record --mode wall shows for what");
+		line_put(l, STYLE_PLAIN, ": mostly waiting; use record --mode wall to see why");
 }
 
 void account_put_lost(struct line *l, const struct profile *p, const struct loss_row *rows,

@@ -88,7 +88,7 @@ static int run(struct call *call)
 	if (!cmd_options(call, opts, &status))
 		return status;
 	if (!o.config || call->operands.len)
-		return cmd_usage(call, "give --config FILE, and nothing else");
+		return cmd_usage(call, "expected --config FILE and no other arguments");
 	portable_init();
 	if ((r = config_read(o.config, &config)) < 0) {
 		cmd_fail(call, r);
@@ -101,16 +101,14 @@ static int run(struct call *call)
 
 const struct command command_agent = {
 	.name = "agent",
-	.summary = "record all the time and push the profiles to an engine",
+	.summary = "profile continuously and send profiles to a backend",
 	.usage = "--config FILE [OPTION]...",
 	.about =
-		"Records windows of some seconds for ever and pushes each to Grafana Pyroscope, to "
-		"an OpenTelemetry Collector or to Parca, to several of them at once, or keeps them "
-		"as files. What cannot be sent waits in a spool on disk, bounded in size and "
-		"age.\n\n"
-		"The configuration is read again when its file changes, and at SIGHUP; SIGTERM "
-		"ends it after sending what it has. "
-		"/metrics, /healthz and /readyz are served on 127.0.0.1:9464.",
+		"Records continuously and sends each window of some seconds to Grafana Pyroscope, "
+		"an OpenTelemetry Collector or Parca, to several of them at once, or writes files. "
+		"Keeps unsent profiles in a spool on disk, limited in size and age.\n\nReloads its "
+		"configuration when the file changes and at SIGHUP. SIGTERM sends what is left and "
+		"exits. /metrics, /healthz and /readyz are served on 127.0.0.1:9464.",
 	.examples = "pyebpf agent --check --config agent.yaml\tsee what a configuration means\n"
 		    "pyebpf agent -v --config agent.yaml\trun, and say what happens",
 	.operands = "",

@@ -52,7 +52,7 @@ void browser_open(const char *path)
 		as_user[2] = user;
 	memory_limit_lift();
 	if (!real || spawn(user ? as_user : plain))
-		log_warning("no browser to open (xdg-open): open file://%s by hand",
+		log_warning("cannot start a browser (xdg-open): open file://%s yourself",
 			    real ? real : path);
 }
 
@@ -137,5 +137,5 @@ void browser_tell_how(const char *path)
 	strbuf_puts(&text, " > ");
 	put_local_file(e, path, &text);
 	if (!strbuf_error(&text))
-		log_line("to look at it where you sit: ", strbuf_str(&text));
+		log_line("to view it on your own machine: ", strbuf_str(&text));
 }

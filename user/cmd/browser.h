@@ -3,7 +3,7 @@
 #define CMD_BROWSER_H
 
 /* For option tables: what --open does. */
-#define BROWSER_OPEN_HELP "show the page in a browser"
+#define BROWSER_OPEN_HELP "open the HTML report in a browser"
 
 /*
  * Shows the file at path in the desktop's browser, as the user who called sudo where that is so.

@@ -9,9 +9,9 @@ static int run_with(struct call *call, struct conversion_opts *o, const struct s
 	int status;
 
 	if (!o->output)
-		return cmd_usage(call, "where to? give -o OUT.pyebpf");
+		return cmd_usage(call, "no output file: use -o OUT.pyebpf");
 	if (!call->operands.len)
-		return cmd_usage(call, "no FILE to read");
+		return cmd_usage(call, "no input file given");
 	status = select_opts_read(call, select, &o->query);
 	o->folds_imports = select_opts_folds_imports(select, false);
 	return status ? status : convert(call, o);
@@ -23,7 +23,7 @@ static int run(struct call *call)
 	struct select_opts select = { 0 };
 	const struct opt opts[] = {
 		OPT_GROUP("Output"),
-		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
+		OPT_STR('o', "output", &o.output, "FILE", "write this recording (required)"),
 		STRIP_OPTIONS(&o.strip),
 		OPT_GROUP("Input"),
 		INPUT_OPTIONS(&o.choice, &o.max_memory_bytes),
@@ -42,23 +42,19 @@ static int run(struct call *call)
 
 const struct command command_cat = {
 	.name = "cat",
-	.summary = "put recordings together, cut parts out",
+	.summary = "merge recordings, or extract a part of one",
 	.usage = "[OPTION]... FILE... -o OUT.pyebpf",
-	.about =
-		"Writes one or more recordings, as those of record --rotate, as one file. Each "
-		"stays a recording of its own in it, with its counters, losses and times: report "
-		"merges them, diff takes them for as many runs. Files of other formats are read as "
-		"import reads them. A file that is damaged is refused; of one that ends early, as "
-		"its recorder was killed, all that is there is taken.\n\n"
-		"With a selection it is that part alone, and names, processes and threads of the "
-		"rest are not in it. What was lost is still that of the whole recording. A part by "
-		"--time-range lasts as long as the range.\n\n"
-		"--strip-paths and --strip-source make a file that may leave the house "
-		"(docs/sharing.md).",
-	.examples =
-		"pyebpf cat app.*.pyebpf -o app.pyebpf\tthe files of record --rotate as one\n"
-		"pyebpf cat --time-range 10s..20s app.pyebpf -o slow.pyebpf\tten seconds of it\n"
-		"pyebpf cat --strip-paths app.pyebpf -o ticket.pyebpf\twithout folders, command "
-		"lines and host",
+	.about = "Merges recordings into one file, or copies a part of one. Each stays a recording "
+		 "of its own in the file, with its counters, losses and times: report merges them, "
+		 "and diff treats each as one run. Reads files of other formats as import does. "
+		 "Refuses damaged files. Uses the readable part of truncated ones.\n\nWith a "
+		 "selection, the file has that part alone, without the names, processes and "
+		 "threads of the rest. Losses are still those of the complete recording. A part by "
+		 "--time-range lasts as long as the range.\n\n--strip-paths and --strip-source "
+		 "remove private data before you share a file (docs/sharing.md).",
+	.examples = "pyebpf cat app.*.pyebpf -o app.pyebpf\tmerge the files of record "
+		    "--rotate\npyebpf cat --time-range 10s..20s app.pyebpf -o slow.pyebpf\tcopy "
+		    "ten seconds\npyebpf cat --strip-paths app.pyebpf -o ticket.pyebpf\tremove "
+		    "directories, command lines and host",
 	.run = run,
 };

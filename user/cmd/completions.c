@@ -362,7 +362,7 @@ static int completions_run(struct call *call)
 		if (!strcmp(shells[i].name, call->operands.items[0]))
 			shells[i].write(&script);
 	if (!out.len && !strbuf_error(&out))
-		return cmd_usage(call, "no completions for '%s': bash, zsh or fish",
+		return cmd_usage(call, "unknown shell '%s': choose bash, zsh or fish",
 				 call->operands.items[0]);
 	r = strbuf_error(&out);
 	if (!r)

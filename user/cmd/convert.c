@@ -121,7 +121,7 @@ static int begin_recording(void *conversion, const struct road_recording *of)
 	int e;
 
 	if (c->o->freq_hz && r->interval_ns)
-		log_warning("-F is left aside: its samples are of %s each",
+		log_warning("-F ignored: the file says its sampling interval is %s",
 			    units_ns(r->interval_ns).s);
 	extract_forget(&c->extract);
 	e = c->writer ? profile_reset(c->p) : 0;
@@ -230,12 +230,13 @@ static int fail_selection(const struct call *call, const struct conversion *c)
 
 	if (select_put_query(&c->o->query, &text) < 0)
 		return cmd_fail(call, -ENOMEM);
-	cmd_fail(call, err_set(-ENODATA, "none of %s samples is selected: %s",
-			       units_count(c->all).s, strbuf_str(&text)));
+	cmd_fail(call, err_set(-ENODATA, "none of %s samples matches %s", units_count(c->all).s,
+			       strbuf_str(&text)));
 	if (c->kinds.len)
-		cmd_try("its kinds are %s", strbuf_str(&c->kinds));
+		cmd_try("available kinds: %s", strbuf_str(&c->kinds));
 	else
-		cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
+		cmd_try("a pattern must match the full name, e.g. 'parse*', '*.parse', "
+			"'orders.py:*'");
 	return EXIT_NOTHING;
 }
 
@@ -256,13 +257,13 @@ int convert(struct call *call, struct conversion_opts *o)
 	if (!r && !c.kept && c.all)
 		return fail_selection(call, &c);
 	if (!r && !c.writer)
-		r = err_set(-ENODATA, "%s: there is no recording in it", path);
+		r = err_set(-ENODATA, "%s: contains no recording", path);
 	if (!r)
 		r = finish(&c);
 	if (r < 0) {
 		cmd_fail(call, r);
 		if (c.has_good_part)
-			cmd_try("pyebpf report %s, which shows what is good of it", path);
+			cmd_try("pyebpf report %s, to see the readable part", path);
 		return r == -EPIPE ? EXIT_OK : EXIT_RUNTIME;
 	}
 	if (strcmp(o->output, "-") && log_level() > LOG_LEVEL_ERROR)

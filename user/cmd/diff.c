@@ -39,7 +39,8 @@ static int read_work(const struct call *call, struct diff_opts *o)
 	}
 	if (end == text || *end || !(o->c.work[DIFF_BASE] > 0) || !(o->c.work[DIFF_CURRENT] > 0) ||
 	    !isfinite(o->c.work[DIFF_BASE]) || !isfinite(o->c.work[DIFF_CURRENT]))
-		return cmd_usage(call, "--work: '%s' is not units of work such as 500 or 500,480",
+		return cmd_usage(call,
+				 "--work: '%s' is not one or two numbers, e.g. 500 or 500,480",
 				 o->work);
 	return EXIT_OK;
 }
@@ -72,8 +73,8 @@ static int check_and_compare(struct call *call, struct diff_opts *o)
 	int status;
 
 	if (call->operands.len < 2 && !(call->operands.len && diff_call_has_parts(&o->c)))
-		return cmd_usage(call, "which two? give BASE and CURRENT; --baseline adds further "
-				       "runs of BASE; or one, and --current-label");
+		return cmd_usage(call, "expected two recordings, BASE and CURRENT, or one "
+				       "recording with --current-label");
 	o->c.normalize = (enum diff_normalize)o->normalize;
 	o->c.format = o->format == FORMAT_BY_SUFFIX ? NULL : diff_exporters[o->format];
 	o->c.renames = &o->renames;
@@ -112,53 +113,55 @@ static int run_with(struct call *call, const char *const *formats)
 	};
 	const struct opt opts[] = {
 		OPT_GROUP("What to compare"),
-		OPT_LIST(0, "baseline", &o.baselines, "FILE", "a further run of BASE; may repeat"),
+		OPT_LIST(0, "baseline", &o.baselines, "FILE",
+			 "add another run of BASE; may repeat"),
 		OPT_ENUM(0, "normalize", &o.normalize, "BASIS", normalizations,
-			 "compare a run, an observed second, the share of all samples or a unit "
-			 "of work (auto)"),
+			 "compare per run (absolute), per second, by share, or per unit of work "
+			 "(default: auto)"),
 		OPT_STR(0, "work", &o.work, "N,M",
-			"units of work done in a run of BASE and of CURRENT"),
+			"units of work done in one run of BASE and of CURRENT"),
 		OPT_LIST(0, "rename", &o.renames, "OLD=NEW",
-			 "what is OLD in BASE is NEW in CURRENT: a file, a function or "
-			 "FILE:FUNCTION; may repeat"),
-		OPT_STR(0, "group-by", &o.c.group_by, "GLOB",
-			"one comparison for each function of such a name, e.g. 'test_*'"),
-		OPT_LIST(0, "current-label", &o.c.labels[DIFF_CURRENT], "NAME=VALUE",
-			 "compare samples with this label with the others, also of one recording; "
+			 "treat OLD in BASE as NEW in CURRENT (file, function or FILE:FUNCTION); "
 			 "may repeat"),
+		OPT_STR(0, "group-by", &o.c.group_by, "GLOB",
+			"make one comparison for each function with a matching name, e.g. "
+			"'test_*'"),
+		OPT_LIST(0, "current-label", &o.c.labels[DIFF_CURRENT], "NAME=VALUE",
+			 "compare samples with this label with all others; works with one "
+			 "recording; may repeat"),
 		OPT_LIST(0, "base-label", &o.c.labels[DIFF_BASE], "NAME=VALUE",
-			 "compare them with samples with this one; may repeat"),
+			 "compare them with samples with this label instead; may repeat"),
 		OPT_ENUM(0, "compat", &o.c.compat, "VERSION", versions,
-			 "by the rules of CPython's own differential flame graph"),
+			 "apply the rules of CPython's own differential flame graph"),
 		INPUT_OPTIONS(&o.c.choice, &o.max_memory_bytes),
-		OPT_FLAG(0, "force", &o.c.is_forced, "also recordings that do not fit together"),
+		OPT_FLAG(0, "force", &o.c.is_forced,
+			 "compare even if modes, rates or versions differ"),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Output"),
 		OPT_LIST('o', "output", &o.outputs, "FILE",
-			 "file to write, its suffix tells the format; may repeat"),
+			 "write FILE; the suffix sets the format; may repeat"),
 		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
-			 "what to write, where the suffix does not tell"),
+			 "output format, if the suffix does not set it"),
 		OPT_SOURCE_ROOT(&o.c.source_root),
 		OPT_FLAG(0, "open", &o.c.should_open, BROWSER_OPEN_HELP),
 		OPT_ENUM(0, "sort", &o.c.key, "KEY", keys,
-			 "tell functions by the time of their own or with all they call (self)"),
+			 "compare self or total time of functions (default: self)"),
 		OPT_U32('n', "limit", &o.c.limit, "N",
-			"rows of each table (10); of JSON (all); 0: all"),
-		OPT_PERCENT(0, "min-percent", &o.c.min_percent,
-			    "JSON: leave out what is less of the total on both sides (0)"),
+			"print at most N rows per table; 0 for all (default: 10; JSON: all)"),
+		OPT_PERCENT(
+			0, "min-percent", &o.c.min_percent,
+			"JSON: omit rows below PERCENT of the total on both sides (default: 0)"),
 		OPT_GROUP("Gate"),
 		OPT_FLAG(0, "gate", &o.c.is_gated,
-			 "exit with 5 if a function surely became slower, with 6 if that cannot "
-			 "be told"),
-		OPT_SHARE(0, "threshold", &o.threshold_ppm, "slower by more than this fails (10%)",
-			  .min = 1),
+			 "exit 5 if a function certainly became slower, 6 if inconclusive"),
+		OPT_SHARE(0, "threshold", &o.threshold_ppm,
+			  "fail on slowdowns above this (default: 10%)", .min = 1),
 		OPT_SHARE(0, "floor", &o.floor_ppm,
-			  "but not what costs less than this of the whole (0.5%)"),
+			  "ignore functions below this share of the total (default: 0.5%)"),
 		OPT_SHARE(0, "run-noise", &o.run_noise_ppm,
-			  "what a function's cost is off by from run to run, presumed where there "
-			  "is one run a side (5%)"),
+			  "run-to-run noise to assume if there is one run per side (default: 5%)"),
 		OPT_FLAG(0, "strict-environment", &o.c.is_strict,
-			 "exit with 6 if the sides ran on another CPU, kernel or build of Python"),
+			 "exit 6 if the sides ran on different CPUs, kernels or builds of Python"),
 		OPT_END,
 	};
 	int status;
@@ -191,18 +194,17 @@ static int run(struct call *call)
 
 const struct command command_diff = {
 	.name = "diff",
-	.summary = "show what became slower, faster, new or gone",
+	.summary = "show which functions became slower or faster",
 	.usage = "[OPTION]... BASE CURRENT...\n[OPTION]... --current-label NAME=VALUE FILE",
-	.about = "Compares recordings: the functions that became slower, faster, new or gone, with "
-		 "the interval each change lies in, and how sure it is. Several recordings of one "
-		 "side are its runs, whose scatter is the noise; of a single one it is taken from "
-		 "parts of its time.\n\n"
-		 "Whole runs of a command are compared as they are, stretches of running programs "
-		 "by observed second, and where files tell the units of work done, by unit. In "
-		 "shares and seconds changes are relative to what most functions did.\n\n"
-		 "Files are recordings, CPython 3.15's binary profiles, or collapsed text, each "
-		 "recognised by its content.\n\n"
-		 "With --gate the exit status is 0, 5 (regression) or 6 (inconclusive).",
+	.about = "Compares recordings and lists the functions that became slower, faster, new or "
+		 "removed, each with a 95 % interval and a certainty. Several recordings of one "
+		 "side are its runs, and noise is measured between them. With one run per side, "
+		 "noise is estimated from parts of its time.\n\nComplete runs of a command are "
+		 "compared per run, parts of running programs per second of recording, and files "
+		 "with units of work per unit. Changes of shares and of seconds are relative to "
+		 "the typical function.\n\nFiles are recordings, CPython 3.15's binary profiles, "
+		 "or collapsed text. Each is recognized by its content.\n\nWith --gate the exit "
+		 "status is 0, 5 (regression) or 6 (inconclusive).",
 	.examples = "pyebpf diff before.pyebpf after.pyebpf\twhat changed\n"
 		    "pyebpf diff before.pyebpf after.pyebpf -o diff.md -o diff.json\tfor a pull "
 		    "request, and for programs\n"

@@ -68,8 +68,8 @@ static int unknown_format(const struct call *call, const char *path)
 
 	for (const struct diff_exporter *const *e = diff_exporters; *e; e++)
 		strbuf_appendf(&names, "%s%s", e == diff_exporters ? "" : ", ", (*e)->name);
-	return cmd_usage(call, "%s: no format known by this suffix: give -f FORMAT, one of: %s",
-			 path, strbuf_str(&names));
+	return cmd_usage(call, "%s: unknown suffix: set the format with -f (%s)", path,
+			 strbuf_str(&names));
 }
 
 static int check_outputs(const struct call *call, const struct diff_call *c)
@@ -78,8 +78,8 @@ static int check_outputs(const struct call *call, const struct diff_call *c)
 
 	if (c->format && c->outputs->len > 1)
 		return cmd_usage(call,
-				 "-f is of one output, and there are %zu: leave it to their "
-				 "suffixes",
+				 "-f applies to one output, but there are %zu: omit -f and use a "
+				 "suffix for each",
 				 c->outputs->len);
 	for (size_t i = 0; i < c->outputs->len; i++) {
 		const char *path = c->outputs->items[i];
@@ -92,16 +92,14 @@ static int check_outputs(const struct call *call, const struct diff_call *c)
 		if (!page && e == &diff_exporter_html)
 			page = path;
 		if (has_compat(c) && !e->knows_compat)
-			return cmd_usage(call,
-					 "%s: what CPython's rules give is written as json "
-					 "only",
-					 path);
+			return cmd_usage(
+				call, "%s: results of --compat can be written as JSON only", path);
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(c->outputs->items[k], path))
 				return cmd_usage(call, "%s is given twice as output", path);
 	}
 	if (c->should_open && (!page || !strcmp(page, "-")))
-		return cmd_usage(call, "--open shows pages: give -o FILE.html");
+		return cmd_usage(call, "--open needs an HTML output: add -o FILE.html");
 	return EXIT_OK;
 }
 
@@ -117,12 +115,13 @@ int diff_check_usage(const struct call *call, const struct diff_call *c)
 	bool has_one_work = (c->work[DIFF_BASE] > 0) != (c->work[DIFF_CURRENT] > 0);
 
 	if (has_compat(c) && clash)
-		return cmd_usage(call, "--compat compares by CPython's rules, which know no %s",
-				 clash);
+		return cmd_usage(call, "--compat cannot be combined with %s", clash);
 	if (has_one_work)
 		return cmd_usage(call, "--work: units of work must be more than 0");
 	if (c->work[DIFF_BASE] > 0 && c->normalize && c->normalize != DIFF_WORK)
-		return cmd_usage(call, "--work compares by unit of work, --normalize %s does not",
+		return cmd_usage(call,
+				 "--work implies --normalize work: it cannot be combined with "
+				 "--normalize %s",
 				 diff_normalize_names[c->normalize]);
 	return check_outputs(call, c);
 }
@@ -259,8 +258,8 @@ static int check_unit(const struct comparison *k)
 	if (!file || (is_share && !(k->c->work[DIFF_BASE] > 0)))
 		return EXIT_OK;
 	return cmd_usage(k->call,
-			 "%s does not say how long its samples are (interval_us=): only shares can "
-			 "be compared (--normalize share)",
+			 "%s has no sampling interval: compare shares (--normalize share), or "
+			 "import it with -F HZ",
 			 file);
 }
 
@@ -287,11 +286,11 @@ static int judge_reasons(struct comparison *k, const struct texts *reasons)
 		if (!k->c->is_forced)
 			log_line(prefix, reasons->items[i]);
 		else
-			r = texts_addf(&k->notes, "compared all the same (--force): %s",
+			r = texts_addf(&k->notes, "compared despite (--force): %s",
 				       reasons->items[i]);
 	}
 	if (!k->c->is_forced)
-		cmd_try("pyebpf diff --force compares them all the same");
+		cmd_try("pyebpf diff --force, to compare them anyway");
 	return r ? r : !k->c->is_forced;
 }
 
@@ -313,8 +312,8 @@ static int note_input(struct comparison *k)
 	int r = diff_call_has_parts(k->c) ? 0 : diff_load_note_same(k->input, &k->notes);
 
 	if (!r && k->c->group_by && k->c->base_count + k->c->current_count == 2)
-		r = texts_addf(&k->notes, "one run a side: noise from run to run is not known, "
-					  "only that of sampling; more runs tell");
+		r = texts_addf(&k->notes, "one run per side: only sampling noise is known, not "
+					  "run-to-run noise; add runs with --baseline");
 	return r;
 }
 

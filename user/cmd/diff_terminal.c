@@ -185,7 +185,7 @@ static int put_total(struct screen *s)
 	line_end(l);
 	put_label(l, "total");
 	if (d->normalize == DIFF_SHARE) {
-		line_put(l, STYLE_PLAIN, "not compared: shares are of 100% on both sides");
+		line_put(l, STYLE_PLAIN, "not compared: the total is 100% on both sides");
 		return line_end(l);
 	}
 	line_putf(l, STYLE_BOLD, "%s -> %s", diff_amount(d, d->total.baseline).s,
@@ -376,7 +376,7 @@ static int put_untold(struct screen *s)
 		if (!is_large(s, &row) || count++ >= UNTOLD_SHOWN)
 			continue;
 		if (count == 1)
-			put_heading(s, "could not be told");
+			put_heading(s, "inconclusive");
 		put_row(s, f, &row);
 	}
 	return put_more(s, count > UNTOLD_SHOWN ? count - UNTOLD_SHOWN : 0);
@@ -402,7 +402,7 @@ static int put_detectable(struct screen *s)
 		return 0;
 	name = diff_name(d, largest, &len);
 	line_end(l);
-	line_putf(l, STYLE_PLAIN, "smallest change that would have been found: %s of ",
+	line_putf(l, STYLE_PLAIN, "smallest detectable change: %s of ",
 		  diff_change(largest->detectable).s);
 	line_put_foreign(l, STYLE_PLAIN, name, len);
 	line_putf(l, STYLE_PLAIN, ", %s", diff_amount(d, (double)largest->total).s);
@@ -431,7 +431,7 @@ static int put_verdict(struct screen *s, const struct gate_row *row)
 		  row->verdict == GATE_MOVED ? "" : diff_change(row->detectable).s);
 	put_function_place(s, f);
 	if (row->verdict == GATE_SLOWER && row->paid > 0)
-		line_putf(l, STYLE_DIM, "  %s of it moved here",
+		line_putf(l, STYLE_DIM, "  %s of it moved here from the caller",
 			  diff_amount(s->r->diff, row->paid).s);
 	return line_end(l);
 }
@@ -483,7 +483,9 @@ static int put_gate(struct screen *s)
 	line_put(l, styles[g->result], words[g->result]);
 	if (g->is_elsewhere)
 		line_put(l, STYLE_WARM, ", different environments");
-	line_putf(l, STYLE_PLAIN, ": %s by more than %.3g%%, costing more than %.3g%% of all",
+	line_putf(l, STYLE_PLAIN,
+		  ": fails if a function is %s by more than %.3g%% and takes more than %.3g%% of "
+		  "the total",
 		  diff_section_name(s->r->diff, DIFF_SECTION_SLOWER), 100 * g->threshold,
 		  100 * g->floor);
 	r = line_end(l);
@@ -506,7 +508,7 @@ static int put_gate(struct screen *s)
 		r = put_verdicts(s, GATE_SLOWER, "fails", s->r->limit);
 	if (!r)
 		r = put_verdicts(s, GATE_MOVED, "moved from the caller", s->r->limit);
-	return r ? r : put_verdicts(s, GATE_UNDETERMINED, "could not be told", UNTOLD_SHOWN);
+	return r ? r : put_verdicts(s, GATE_UNDETERMINED, "inconclusive", UNTOLD_SHOWN);
 }
 
 /* --- CPython's rules -------------------------------------------------------------------------- */

@@ -25,7 +25,8 @@ static int verdict(const struct terminal *t, int is_possible)
 	if (is_possible)
 		line_put(&l, STYLE_BOLD, "pyebpf can record here.");
 	else
-		line_put(&l, STYLE_HOT, "pyebpf cannot record here: mend the first missing row.");
+		line_put(&l, STYLE_HOT,
+			 "pyebpf cannot record here. Fix the first row marked \"missing\".");
 	r = line_end(&l);
 	line_release(&l);
 	return r;
@@ -174,7 +175,7 @@ static int run(struct call *call)
 			"explain this process instead, with a test stack", .min = 1,
 			.max = 1 << 22),
 		OPT_FLAG(0, "events", &o.events, "list what record -e can name here instead"),
-		OPT_FLAG(0, "json", &o.json, "for programs: one JSON object"),
+		OPT_FLAG(0, "json", &o.json, "print one JSON object (docs/json.md)"),
 		KERNEL_OPTIONS(&o.kernel),
 		OPT_END,
 	};
@@ -183,10 +184,10 @@ static int run(struct call *call)
 	if (!cmd_options(call, opts, &status))
 		return status;
 	if (call->operands.len)
-		return cmd_usage(call, "unexpected operand %s: a process is given by -p PID",
+		return cmd_usage(call, "unexpected argument %s: to examine a process, use -p PID",
 				 call->operands.items[0]);
 	if (o.events && o.pid)
-		return cmd_usage(call, "--events is of the machine, -p of a process");
+		return cmd_usage(call, "--events and -p cannot be combined");
 	if (o.events && (o.kernel.is_old || o.kernel.btf))
 		return cmd_usage(call, "--events does not depend on --old-kernel and --btf");
 	if (o.events)
@@ -196,25 +197,24 @@ static int run(struct call *call)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.summary = "tell what this machine allows, or explain one process",
+	.summary = "check whether this machine can record, or explain one process",
 	.usage = "[OPTION]...\n-p PID [OPTION]...\n--events [--json]",
-	.about = "Prints what this kernel, these permissions and this machine allow, one row a "
-		 "feature: ok, limited (recording works, but for what the row says), missing, or "
-		 "unknown (another row says why); and for each row that is not ok what to type. "
-		 "Exit status 0 if recording is possible, 4 if not.\n\n"
-		 "With -p it says of one process which Python it runs, where that was found and "
-		 "how its threads are read, and records it until the first sample, for one second "
-		 "at most. Exit status 3 if it runs no Python that can be recorded.\n\n"
-		 "With --btf or --old-kernel it says what record does with these.\n\n"
-		 "With --events it lists the events that record -e can name: those of perf, which "
-		 "the machine may lack, and all tracepoints of the kernel.\n\n"
-		 "The keys of --json do not change: pyebpf, rows (each with name, state, required, "
-		 "found, problem, remedy) and can_record; with -p pyebpf, pid, own_pid, comm, "
-		 "program, program_deleted, command_line, root, other_mount_namespace, "
-		 "other_pid_namespace, threads, python (null, or an object), test_stack (null, or "
-		 "load_ns, wait_ns, ticks, thread, frames: root first) and error (null, or a "
-		 "text); with --events events "
-		 "(each with name, available, words) and tracepoints (texts).",
+	.about =
+		"Prints one row per feature of this kernel, these permissions and this machine: "
+		"ok, limited (recording works, with the stated restriction), missing, or unknown "
+		"(see another row), and a fix for each row that is not ok. Exits with 0 if this "
+		"machine can record, else with 4.\n\nWith -p, explains one process: which Python "
+		"it runs, where that was found and how its threads are read. Records it until the "
+		"first sample, for at most one second. Exits with 3 if it runs no Python that can "
+		"be recorded.\n\nWith --btf or --old-kernel, shows what record does with these "
+		"options.\n\nWith --events, lists the events that record -e accepts: those of "
+		"perf, some of which this machine may lack, and all tracepoints of the "
+		"kernel.\n\nThe keys of --json do not change: pyebpf, rows (each with name, state, "
+		"required, found, problem, remedy) and can_record; with -p pyebpf, pid, own_pid, "
+		"comm, program, program_deleted, command_line, root, other_mount_namespace, "
+		"other_pid_namespace, threads, python (null, or an object), test_stack (null, or "
+		"load_ns, wait_ns, ticks, thread, frames: root first) and error (null, or a text); "
+		"with --events events (each with name, available, words) and tracepoints (texts).",
 	.examples = "pyebpf doctor\tcan I record here?\n"
 		    "pyebpf doctor --events\twhat can record -e name?\n"
 		    "pyebpf doctor -p 412\twhy is nothing recorded of process 412?",

@@ -119,7 +119,7 @@ static int describe_pythons(const struct pythons *all, bool may_read, struct str
 	if (!all->counts.len)
 		r = strbuf_puts(found, "none");
 	if (all->unread)
-		r = strbuf_appendf(found, "; %zu of %zu processes may not be looked into",
+		r = strbuf_appendf(found, "; no permission to read %zu of %zu processes",
 				   all->unread, all->processes);
 	*row = (struct row){ .name = "Pythons that run", .problem = "", .remedy = "" };
 	if (has_other) {

@@ -280,7 +280,8 @@ static int find_dump_way(struct doctor_process *p)
 	snprintf(p->dump_way, sizeof(p->dump_way), "%s; those that run %s%s%s",
 		 is_pass ? "threads that stand still by BPF, in one pass"
 			 : "by process_vm_readv(), each thread while it stands still",
-		 r < 0 ? "as they are met, no BPF (" : "walk themselves, by BPF",
+		 r < 0 ? "while they run, stack may be inconsistent: no BPF ("
+		       : "walk themselves, by BPF",
 		 r < 0 ? err_message(r) : "", r < 0 ? ")" : "");
 	err_clear();
 	return r == -ENOMEM ? r : 0;

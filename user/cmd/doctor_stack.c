@@ -119,12 +119,10 @@ static int print_nothing(const struct terminal *t, const struct doctor_stack *s)
 	_cleanup_(strbuf_releasep) struct strbuf text = STRBUF_INIT;
 
 	if (s->ticks)
-		strbuf_appendf(&text,
-			       "none: in %s, %s ticks found it on a CPU, none in Python code",
+		strbuf_appendf(&text, "none: %s with %s samples, none of them in Python code",
 			       units_ns(s->wait_ns).s, units_count(s->ticks).s);
 	else
-		strbuf_appendf(&text,
-			       "none: it is idle, and used no CPU time in %s (that is no fault)",
+		strbuf_appendf(&text, "none: the process was idle for %s (not an error)",
 			       units_ns(s->wait_ns).s);
 	return doctor_put(t, "test stack", STYLE_WARM, strbuf_str(&text));
 }

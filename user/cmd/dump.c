@@ -315,12 +315,12 @@ static int read_all(const struct call *call, const struct dump_targets *t, struc
 		return r;
 	find_containers(d);
 	if (denied)
-		log_warning("%zu process%s could not be looked at: no permission (needs root or "
-			    "CAP_SYS_PTRACE)",
-			    denied, denied == 1 ? "" : "es");
+		log_warning(
+			"%zu process%s skipped: permission denied (needs root or CAP_SYS_PTRACE)",
+			denied, denied == 1 ? "" : "es");
 	if (d->items.len)
 		return code;
-	err_set(-ENOENT, "no process that runs Python among %zu", t->pids.len);
+	err_set(-ENOENT, "none of %zu processes runs Python", t->pids.len);
 	cmd_fail(call, -ENOENT);
 	return denied ? EXIT_DENIED : EXIT_NOTHING;
 }
@@ -393,32 +393,35 @@ static int run(struct call *call)
 {
 	struct dump_opts o = { 0 };
 	const struct opt opts[] = {
-		OPT_GROUP("What to look at"),
-		OPT_U32_LIST('p', "pid", &o.pids, "PID", "these processes", .min = 1,
+		OPT_GROUP("What to show"),
+		OPT_U32_LIST('p', "pid", &o.pids, "PID", "show these processes", .min = 1,
 			     .max = 1 << 22),
-		OPT_FLAG('a', "all", &o.all, "all Python processes of the machine"),
+		OPT_FLAG('a', "all", &o.all, "show all Python processes of the machine"),
 		OPT_STR(0, "container", &o.container, "ID",
-			"processes of this container, by the first 12 digits of its id"),
-		OPT_FLAG(0, "children", &o.children, "also the children of -p that run Python"),
+			"show this container (id, first 12 digits or more)"),
+		OPT_FLAG(0, "children", &o.children,
+			 "also show the children of -p that run Python"),
 		OPT_FLAG(0, "async", &o.tasks,
-			 "tasks of event loops (asyncio, uvloop, anyio, trio) and greenlets, as "
-			 "trees"),
+			 "show tasks of event loops (asyncio, uvloop, anyio, trio) and greenlets, "
+			 "as trees"),
 		OPT_GROUP("Local variables"),
 		OPT_ENUM(0, "locals", &o.locals, "HOW", locals_words,
-			 "also arguments and local variables, their values shortened, or full",
+			 "show arguments and local variables (short or full values)",
 			 .bare = LOCALS_SHORT),
-		OPT_FLAG(0, "self", &o.has_self, "with the attributes of self, too"),
+		OPT_FLAG(0, "self", &o.has_self, "with --locals: also show attributes of self"),
 		OPT_FLAG(0, "show-secrets", &o.has_secrets,
-			 "values of names like password, token, cookie are not masked"),
+			 "do not mask passwords, tokens, cookies"),
 		OPT_GROUP("Output"),
 		OPT_ENUM(0, "order", &o.order, "ORDER", order_words,
-			 "of the calls of a stack (recent-last, as Python's own tracebacks)"),
-		OPT_FLAG(0, "json", &o.json, "for programs: one JSON object"),
+			 "order of the calls in a stack (default: recent-last, as in Python's own "
+			 "tracebacks)"),
+		OPT_FLAG(0, "json", &o.json, "print one JSON object (docs/json.md)"),
 		OPT_U32('n', "limit", &o.largest.limit, "N",
-			"JSON: so many threads and tasks of each process, as different as can be; "
-			"0: all (0)"),
+			"JSON: at most N threads and tasks per process, the most different ones "
+			"(default: 0, all)"),
 		OPT_PERCENT(0, "min-percent", &o.largest.min_percent,
-			    "JSON: leave threads out that fewer of the process are like (0)"),
+			    "JSON: omit stacks shared by fewer than PERCENT of the threads "
+			    "(default: 0)"),
 		OPT_END,
 	};
 	int status, given;
@@ -427,14 +430,14 @@ static int run(struct call *call)
 		return status;
 	given = (o.pids.len > 0) + o.all + !!o.container;
 	if (call->operands.len)
-		status = cmd_usage(call, "unexpected operand %s: a process is given by -p PID",
+		status = cmd_usage(call, "unexpected argument %s: to examine a process, use -p PID",
 				   call->operands.items[0]);
 	else if (!given)
-		status = cmd_usage(call, "nothing to look at: give -p PID, -a or --container ID");
+		status = cmd_usage(call, "no target: use -p PID, -a or --container ID");
 	else if (given > 1)
-		status = cmd_usage(call, "-p, -a and --container exclude each other");
+		status = cmd_usage(call, "choose one of -p, -a and --container");
 	else if ((o.has_self || o.has_secrets) && !o.locals)
-		status = cmd_usage(call, "--self and --show-secrets go with --locals");
+		status = cmd_usage(call, "--self and --show-secrets require --locals");
 	else if ((o.largest.limit || o.largest.min_percent > 0) && !o.json)
 		status = cmd_usage(call, "--limit and --min-percent go with --json");
 	else if (o.children && !o.pids.len)
@@ -447,20 +450,15 @@ static int run(struct call *call)
 
 const struct command command_dump = {
 	.name = "dump",
-	.summary = "show what each thread does at this moment",
+	.summary = "show what every thread is doing right now",
 	.usage = "-p PID[,PID...] [OPTION]...\n-a [OPTION]...\n--container ID [OPTION]...",
-	.about = "Prints the stack of each thread of Python processes with its source, the "
-		 "expression that runs marked as in Python's own tracebacks, and what the thread "
-		 "does: whether it runs or what it waits for and since when, whether it holds "
-		 "the GIL or waits for it, collects garbage or handles an exception. Threads "
-		 "alike are shown once; threads that wait for locks that each other hold are "
-		 "named.\n\n"
-		 "Nothing is stopped, signalled or traced, and no BPF is needed: what it takes "
-		 "is root, CAP_SYS_PTRACE, or to be the user of the process. A thread is read "
-		 "while it stands still, which most do at any moment. One that runs all the time "
-		 "is held up by BPF for some microseconds to walk its own stack (Linux 6.18); "
-		 "without, it is shown as it was met, and it is said that its calls may not "
-		 "belong together.",
+	.about = "Prints the stack of each thread with its source, what the thread waits for and "
+		 "since when, and who holds the lock. Also shows whether the thread holds the GIL, "
+		 "collects garbage or handles an exception. Groups threads with the same stack. "
+		 "Reports deadlocks.\n\nDoes not stop, signal or trace the process, and does not "
+		 "need BPF. Requires root, CAP_SYS_PTRACE, or the same user. A running thread is "
+		 "interrupted for some microseconds to unwind itself (Linux 6.18). Without BPF its "
+		 "stack may be inconsistent, and dump says so.",
 	.examples = "pyebpf dump -p 412\twhere does it hang?\n"
 		    "pyebpf dump -p 412 --children\tand the processes that it has started?\n"
 		    "pyebpf dump -p 412 --locals\tand with which arguments?\n"

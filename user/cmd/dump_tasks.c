@@ -454,7 +454,7 @@ static int print_loop(const struct tree *t, const struct inspect_loop *loop, uin
 		line_putf(&l, STYLE_PLAIN, " of thread %d", loop->tid);
 	line_putf(&l, STYLE_PLAIN, ": %u task%s", count, count == 1 ? "" : "s");
 	if (!loop->is_consistent)
-		line_put(&l, STYLE_WARM, " (ran while it was read: may be wrong in part)");
+		line_put(&l, STYLE_WARM, " (was running while it was read: may be inconsistent)");
 	r = line_end(&l);
 	line_release(&l);
 	return r;
@@ -547,7 +547,7 @@ static int print_counts(const struct terminal *terminal, const struct inspect_ta
 	if (tasks->unreadable) {
 		line_putf(&l, STYLE_WARM, "%u task%s could not be read%s", tasks->unreadable,
 			  tasks->unreadable == 1 ? "" : "s",
-			  tasks->loops.len ? "" : ": their loop did not rest");
+			  tasks->loops.len ? "" : ": their event loop was running");
 		r = line_end(&l);
 	}
 	if (tasks->frameless && !r) {

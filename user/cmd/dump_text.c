@@ -103,7 +103,7 @@ static int put_locals(struct printer *p, const struct inspect_frame *f)
 		line_put(&p->line, STYLE_DIM,
 			 f->flags & FRAME_COMPILED
 				 ? "      [local variables: not readable in compiled code]"
-				 : "      [local variables: not readable, or no time left]");
+				 : "      [local variables not read: unreadable or out of time]");
 		return line_end(&p->line);
 	}
 	for (size_t i = 0; i < f->locals->len && r >= 0; i++)
@@ -126,7 +126,7 @@ static int put_frame(struct printer *p, const struct inspect_frame *f)
 		return line_end(l);
 	}
 	if (!f->identity) {
-		line_put(l, STYLE_DIM, "  [a call whose code cannot be read]");
+		line_put(l, STYLE_DIM, "  [frame with unreadable code object]");
 		return line_end(l);
 	}
 	line_put(l, STYLE_PLAIN, "  File \"");
@@ -157,16 +157,16 @@ static const char *cut_of(const struct inspect_thread *t)
 	case UNWIND_UNIDENTIFIED:
 		return NULL;
 	case UNWIND_TRUNCATED:
-		return "outer calls are left out: they are too many";
+		return "outer frames omitted: stack too deep";
 	case UNWIND_LATE:
 		return "outer calls are left out: it took too long";
 	case UNWIND_FAULT:
-		return "outer calls are missing: their memory cannot be read";
+		return "outer frames missing: memory not readable";
 	case UNWIND_CUT:
 	case UNWIND_INVALID:
 		break;
 	}
-	return "outer calls are missing: what leads there is no frame";
+	return "outer frames missing: broken frame chain";
 }
 
 static int put_note(struct printer *p, const char *text)
@@ -440,7 +440,10 @@ static int put_group(struct printer *p, const struct dump_groups *groups, size_t
 	if ((r = line_end(l)) < 0 || (r = put_others(p, groups, group)) < 0)
 		return r;
 	if (!t.is_consistent && t.tstate && t.state != THREAD_DEAD &&
-	    (r = put_note(p, "it ran while it was read: its calls may not belong together")) < 0)
+	    (r = put_note(
+		     p,
+		     "the thread was running while it was read: this stack may be inconsistent")) <
+		    0)
 		return r;
 	if (t.is_guess && t.frame_count &&
 	    (r = put_note(p, "a guess: of several thread states, the likeliest one")) < 0)
@@ -536,7 +539,7 @@ static int put_pauses(struct printer *p)
 	if (!count || (r = line_end(&p->line)) < 0)
 		return count ? r : 0;
 	line_putf(&p->line, STYLE_DIM,
-		  "%zu thread%s ran, and %s held up to walk %s: for %s at most", count,
+		  "%zu running thread%s %s paused to unwind %s: for %s at most", count,
 		  count == 1 ? "" : "s", count == 1 ? "was" : "were",
 		  count == 1 ? "itself" : "themselves", units_ns((uint64_t)longest_ns).s);
 	return line_end(&p->line);

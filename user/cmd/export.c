@@ -39,10 +39,10 @@ static int unknown_format(const struct call *call, const char *output)
 	for (const struct exporter *const *e = exporters; *e; e++)
 		strbuf_appendf(&names, "%s%s", e == exporters ? "" : ", ", (*e)->name);
 	if (!strcmp(output, "-"))
-		return cmd_usage(call, "which format? give -f FORMAT, one of: %s",
+		return cmd_usage(call, "no output format: use -f (%s), or -o FILE with a suffix",
 				 strbuf_str(&names));
-	return cmd_usage(call, "%s: no format known by this suffix: give -f FORMAT, one of: %s",
-			 output, strbuf_str(&names));
+	return cmd_usage(call, "%s: unknown suffix: set the format with -f (%s)", output,
+			 strbuf_str(&names));
 }
 
 /* Kinds that a format has no place for. */
@@ -55,7 +55,8 @@ static int say_what_is_left_out(const struct load *l)
 		return 0;
 	r = select_put_others(&l->road.select, l->profile, &text);
 	if (!r)
-		log_warning("it has %s alone; %s", l->road.select.kinds.name, strbuf_str(&text));
+		log_warning("this format holds one kind of sample: wrote %s; %s",
+			    l->road.select.kinds.name, strbuf_str(&text));
 	return r;
 }
 
@@ -100,32 +101,35 @@ static int run_with(struct call *call, const char *const *formats)
 	const struct opt opts[] = {
 		OPT_GROUP("Output"),
 		OPT_ENUM('f', "format", &o.format, "FORMAT", formats,
-			 "what to write (by the suffix of the output)"),
-		OPT_STR('o', "output", &o.output, "FILE", "file to write (standard output)"),
+			 "output format (default: by the suffix of the output)"),
+		OPT_STR('o', "output", &o.output, "FILE", "write FILE (default: standard output)"),
 		OPT_SOURCE_ROOT(&o.opts.source_root),
 		STRIP_OPTIONS(&o.strip),
 		OPT_GROUP("Collapsed text, pprof, OTLP"),
-		OPT_FLAG(0, "threads", &o.opts.threads,
-			 "tell threads apart: outermost frame thread NAME (TID); labels, "
-			 "attributes"),
+		OPT_FLAG(
+			0, "threads", &o.opts.threads,
+			"add the thread: as outermost frame (collapsed) or as label (pprof, OTLP)"),
 		OPT_FLAG(0, "processes", &o.opts.processes,
-			 "the same for processes: process NAME (PID); labels also of their "
-			 "containers and pods"),
+			 "add the process: as outermost frame process NAME (PID) or as label; "
+			 "labels include container and pod"),
 		OPT_FLAG(0, "labels", &o.opts.labels,
-			 "pprof, OTLP: tell labels apart, by their own names: wait, route"),
+			 "pprof, OTLP: write labels under their own names: wait, route"),
 		OPT_GROUP("Input"),
 		INPUT_OPTIONS(&o.choice, &o.max_memory_bytes),
 		SELECT_OPTIONS(&o.select),
 		OPT_GROUP("Collapsed text, JSON, JSON lines"),
-		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "functions, not their lines"),
+		OPT_FLAG(0, "no-lines", &o.opts.no_lines, "write functions without their lines"),
 		OPT_GROUP("JSON"),
 		OPT_U32('n', "limit", &o.opts.limit, "N",
-			"the largest paths, functions and threads only; 0: all (0)"),
+			"write at most N paths, functions and threads, the largest; 0 for all "
+			"(default: 0)"),
 		OPT_PERCENT(0, "min-percent", &o.opts.min_percent,
-			    "leave out paths, functions and threads with less of the total (0)"),
+			    "omit paths, functions and threads below PERCENT of the total "
+			    "(default: 0)"),
 		OPT_GROUP("Collapsed text"),
 		OPT_FLAG(0, "header", &o.opts.header,
-			 "a first line with the length of a sample, for pyebpf to read again"),
+			 "write a first line with the sampling interval, so that pyebpf can read "
+			 "it back"),
 		OPT_END,
 	};
 	const struct exporter *e;
@@ -137,7 +141,7 @@ static int run_with(struct call *call, const char *const *formats)
 	if (!e)
 		status = unknown_format(call, o.output);
 	else if (exporter_makes_folders(e) && !strcmp(o.output, "-"))
-		status = cmd_usage(call, "%s is a folder of files: give -o FOLDER", e->name);
+		status = cmd_usage(call, "%s writes a directory: use -o DIR", e->name);
 	else
 		status = export_to(call, &o, e);
 	strip_release(&o.strip);
@@ -186,15 +190,11 @@ const struct command command_export = {
 		"Other tools warn of a header, so there is none by default; without it pyebpf "
 		"does not know how long a sample is, and `pyebpf diff` takes it for one "
 		"millisecond.",
-	.examples =
-		"pyebpf export -f collapsed | flamegraph.pl > flame.svg\ta classic flame graph\n"
-		"pyebpf export --no-lines -o app.collapsed app.pyebpf\tone line a call path of "
-		"functions\n"
-		"pyebpf export -f json --limit 100 app.pyebpf\tthe largest paths and functions, "
-		"for a "
-		"program\n"
-		"pyebpf export -o app.heatmap app.pyebpf\tsource pages; open "
-		"app.heatmap/index.html\n"
-		"pyebpf export -o app.pb.gz app.pyebpf\tfor go tool pprof -http=: app.pb.gz",
+	.examples = "pyebpf export -f collapsed | flamegraph.pl > flame.svg\ta classic flame "
+		    "graph\npyebpf export --no-lines -o app.collapsed app.pyebpf\tone line per "
+		    "call path, without source lines\npyebpf export -f json --limit 100 "
+		    "app.pyebpf\tthe largest paths and functions, for a program\npyebpf export -o "
+		    "app.heatmap app.pyebpf\tsource pages; open app.heatmap/index.html\npyebpf "
+		    "export -o app.pb.gz app.pyebpf\tfor go tool pprof -http=: app.pb.gz",
 	.run = run,
 };

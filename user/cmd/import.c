@@ -8,13 +8,13 @@ static int run(struct call *call)
 	struct conversion_opts o = { 0 };
 	const struct opt opts[] = {
 		OPT_GROUP("Output"),
-		OPT_STR('o', "output", &o.output, "FILE", "recording to write; needed"),
-		OPT_GROUP("What the files do not say"),
+		OPT_STR('o', "output", &o.output, "FILE", "write this recording (required)"),
+		OPT_GROUP("What the files do not contain"),
 		INPUT_OPTIONS(&o.choice, &o.max_memory_bytes),
 		OPT_FREQ('F', "freq", &o.freq_hz, "samples per second they were taken at", .min = 1,
 			 .max = 1000000000),
 		OPT_ALIAS('r', "rate"),
-		OPT_U64(0, "work", &o.work, "N", "units of work that each did, for diff", .min = 1),
+		OPT_U64(0, "work", &o.work, "N", "units of work of each file, for diff", .min = 1),
 		OPT_END,
 	};
 	int status;
@@ -22,7 +22,7 @@ static int run(struct call *call)
 	if (!cmd_options(call, opts, &status))
 		return status;
 	if (!o.output)
-		return cmd_usage(call, "where to? give -o OUT.pyebpf");
+		return cmd_usage(call, "no output file: use -o OUT.pyebpf");
 	if (!call->operands.len)
 		return cmd_usage(call, "no FILE to import");
 	return convert(call, &o);
@@ -30,7 +30,7 @@ static int run(struct call *call)
 
 const struct command command_import = {
 	.name = "import",
-	.summary = "make recordings of other profilers' files",
+	.summary = "convert other profilers' files to recordings",
 	.usage = "[OPTION]... FILE... -o OUT.pyebpf",
 	.about = "Writes one or more files of other profilers as a recording. Formats are told by "
 		 "the content, also where gzip or zstd packed it: Austin's text and MOJO, perf "
@@ -42,10 +42,10 @@ const struct command command_import = {
 		 "What a file does not say stays unknown. Text says neither when its samples were "
 		 "taken nor how long one is: -F tells that. report, export and diff read all these "
 		 "files as they are, too.",
-	.examples =
-		"pyebpf import a.pyebpf b.pyebpf c.pyebpf -o base.pyebpf\tthree runs in one file\n"
-		"pyebpf import baseline.bin -o baseline.pyebpf\twhat profiling.sampling wrote\n"
-		"pyebpf import heap.pb.gz -o heap.pyebpf\twhat a Go program wrote, all its kinds\n"
-		"pyebpf import -F 100 raw.txt -o before.pyebpf\tpy-spy's, taken at 100 Hz",
+	.examples = "pyebpf import a.pyebpf b.pyebpf c.pyebpf -o base.pyebpf\tmerge three runs "
+		    "into one file\npyebpf import baseline.bin -o baseline.pyebpf\tconvert a file "
+		    "of profiling.sampling\npyebpf import heap.pb.gz -o heap.pyebpf\tconvert a Go "
+		    "program's profile, all kinds\npyebpf import -F 100 raw.txt -o "
+		    "before.pyebpf\tconvert py-spy's raw format, sampled at 100 Hz",
 	.run = run,
 };

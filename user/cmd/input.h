@@ -21,13 +21,14 @@ struct input;
 #define INPUT_INTERVAL_DEFAULT_NS 1000000
 
 /* Rows for every command that reads files. max_memory_bytes: for memory_limit_set(). */
-#define INPUT_OPTIONS(choice, max_memory_bytes)                                                 \
-	OPT_ENUM(0, "from", &(choice)->format, "FORMAT", import_words,                          \
-		 "format of files whose content does not tell it (auto)"),                      \
-		OPT_FLAG(0, "trust", &(choice)->is_trusted,                                     \
-			 "read files whose content is over 1,000 times their size"),            \
-		OPT_BYTES(0, "max-memory", (max_memory_bytes),                                  \
-			  "memory to use at most (a quarter of the machine's, at least 1 GiB)", \
+#define INPUT_OPTIONS(choice, max_memory_bytes)                                                  \
+	OPT_ENUM(0, "from", &(choice)->format, "FORMAT", import_words,                           \
+		 "input format, if it cannot be detected"),                                      \
+		OPT_FLAG(0, "trust", &(choice)->is_trusted,                                      \
+			 "also read files that expand to over 1,000 times their size"),          \
+		OPT_BYTES(0, "max-memory", (max_memory_bytes),                                   \
+			  "use at most SIZE of memory (default: a quarter of the machine's, at " \
+			  "least 1 GiB)",                                                        \
 			  .min = 16u << 20)
 
 /*

@@ -91,7 +91,7 @@ int launch_go(struct launch *l, const char *name)
 	int e = 0;
 
 	if (write(l->gate, "", 1) != 1)
-		return err_set(-EPIPE, "%s: gone before it started", name);
+		return err_set(-EPIPE, "%s: killed before it could start", name);
 	if (read(l->exec_err, &e, sizeof(e)) == sizeof(e)) {
 		launch_reap(l, true);
 		return err_set(-e, "%s: %s", name, strerror(e));

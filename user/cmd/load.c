@@ -25,7 +25,7 @@ static void put_interval(char *text, size_t size, uint64_t interval_ns)
 		snprintf(text, size, "of unknown length");
 }
 
-#define INTERVALS_DIFFER "%s: its samples are %s, and counted as those of the first file, %s"
+#define INTERVALS_DIFFER "%s: samples are %s, but are counted like those of the first file (%s)"
 
 /* Sums with samples that last another time are no time. */
 static int compare_intervals(struct load *l, uint32_t recording, const char *name)
@@ -164,7 +164,8 @@ static int note_parts(struct load *l)
 
 		if (m->part && (!i || !m[-1].part || strcmp(m->part, m[-1].part) != 0))
 			r = texts_addf(&l->notes,
-				       "Part of a recording: %s; losses are the whole one's",
+				       "Part of a recording: %s; lost samples are those of the "
+				       "complete recording",
 				       m->part);
 	}
 	return r;
@@ -318,13 +319,14 @@ int load_fail_selection(const struct call *call, const struct load *l)
 	if (select_put_query(&l->road.select.query, &text) < 0 ||
 	    kinds_put_words(l->profile, &kinds) < 0)
 		return cmd_fail(call, -ENOMEM);
-	cmd_fail(call, err_set(-ENODATA, "none of %s samples is selected: %s",
+	cmd_fail(call, err_set(-ENODATA, "none of %s samples matches %s",
 			       units_count(l->road.select.sum.count + l->road.select.others).s,
 			       strbuf_str(&text)));
 	if (l->all_ticks)
-		cmd_try("patterns are globs of whole names: 'parse*', '*.parse', 'orders.py:*'");
+		cmd_try("a pattern must match the full name, e.g. 'parse*', '*.parse', "
+			"'orders.py:*'");
 	else
-		cmd_try("its kinds are %s", strbuf_str(&kinds));
+		cmd_try("available kinds: %s", strbuf_str(&kinds));
 	return EXIT_NOTHING;
 }
 

@@ -19,8 +19,8 @@ const struct opt opt_common[] = {
 	{ .kind = OPT_VERBOSE_,
 	  .key = 'v',
 	  .name = "verbose",
-	  .help = "say more; twice: even more" },
-	{ .kind = OPT_QUIET_, .key = 'q', .name = "quiet", .help = "say nothing but errors" },
+	  .help = "print more; -vv for debug output" },
+	{ .kind = OPT_QUIET_, .key = 'q', .name = "quiet", .help = "print errors only" },
 	OPT_END,
 };
 
@@ -209,10 +209,11 @@ static int check_range(const struct opt *o, const char *text, uint64_t v)
 	uint64_t max = o->max ? o->max : is_u32 ? UINT32_MAX : UINT64_MAX;
 
 	if (v < o->min)
-		return err_set(-ERANGE, "%s is below the limit of %s", text,
+		return err_set(-ERANGE, "%s is too small: the minimum is %s", text,
 			       limit_text(o, o->min).s);
 	if (v > max)
-		return err_set(-ERANGE, "%s is above the limit of %s", text, limit_text(o, max).s);
+		return err_set(-ERANGE, "%s is too large: the maximum is %s", text,
+			       limit_text(o, max).s);
 	return 0;
 }
 
@@ -283,7 +284,7 @@ static int read_choice(const struct opt *o, const char *text, unsigned int *choi
 			used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%s",
 						 i ? ", " : "", o->choices[i]);
 	}
-	return err_set(-EINVAL, "'%s' is none of %s", text, words);
+	return err_set(-EINVAL, "'%s' is not one of: %s", text, words);
 }
 
 static int read_choices(const struct opt *o, const char *text)
@@ -312,7 +313,7 @@ static int read_percent(const struct opt *o, const char *text)
 	double percent = strtod(text, &end);
 
 	if (end == text || *end || !(percent >= 0 && percent <= 100))
-		return err_set(-EINVAL, "'%s' is no number from 0 to 100", text);
+		return err_set(-EINVAL, "'%s' is not a number from 0 to 100", text);
 	*o->to.percent = percent;
 	return 0;
 }

@@ -8,12 +8,12 @@ static const struct {
 	char key;
 	const char *name, *here;
 } options[] = {
-	{ 's', "subprocesses", "leave it out: children are recorded, unless --no-children is given" },
-	{ 't', "threads", "leave it out: threads are told apart afterwards, by pyebpf export --threads" },
-	{ 'g', "gil", "say --mode gil; who waits for it meanwhile, --mode wall tells" },
-	{ 'i', "idle", "say --mode wall: CPU time, and what threads wait for" },
+	{ 's', "subprocesses", "not needed: child processes are recorded unless you pass --no-children" },
+	{ 't', "threads", "not needed: recordings keep threads apart; use pyebpf report --by thread" },
+	{ 'g', "gil", "use --mode gil; to see who waits for the GIL, use --mode wall" },
+	{ 'i', "idle", "use --mode wall: records CPU time and what threads wait for" },
 	{ 0, "nonblocking", "leave it out: the target is never paused" },
-	{ 'f', "format", "the suffix says it: -o profile.html (flame graph), -o profile.collapsed (raw)" },
+	{ 'f', "format", "set the format with the suffix: -o profile.html (flame graph), -o profile.collapsed (raw)" },
 	{ 0, "function", "leave it out: pyebpf report shows functions, pyebpf report --lines lines" },
 	{ 0, "nolineno", "leave it out: pyebpf export --no-lines writes functions" },
 	{ 0, "full-filenames", "leave it out: recordings have the full names of files" },
@@ -22,9 +22,7 @@ static const struct {
 static const struct {
 	const char *name, *here, *try;
 } commands[] = {
-	{ "top", "there is no live view", "pyebpf record -p PID -d 10s && pyebpf report" },
-	{ "dump", "stacks are not shown by themselves; doctor takes one", "pyebpf doctor -p PID" },
-	{ "help", "help is an option", "pyebpf --help, pyebpf record --help" },
+	{ "help", "there is no help command", "pyebpf --help, pyebpf record --help" },
 };
 /* clang-format on */
 

@@ -85,9 +85,9 @@ static int check_usage(const struct call *call, const struct record_opts *o)
 	if (status)
 		return status;
 	if (o->bases.len && o->outputs.rotate_ns)
-		return cmd_usage(call, "--diff compares one recording, --rotate makes many");
+		return cmd_usage(call, "--diff and --rotate cannot be combined");
 	if (modes_clash(modes))
-		return cmd_usage(call, "--mode: " MODES_CLASH ", or say off-cpu");
+		return cmd_usage(call, "--mode: " MODES_CLASH ", only with off-cpu");
 	if (!o->bases.len && for_diff)
 		return cmd_usage(call, "%s goes with --diff", for_diff);
 	if (o->ring_bytes & (o->ring_bytes - 1))
@@ -141,7 +141,7 @@ static int compare(const struct call *call, const struct record_run *r)
 	memory_limit_set(r->o->max_memory_bytes); /* COMMAND was started without it */
 	status = diff_run(call, &c);
 	if (status) {
-		snprintf(text, sizeof(text), "not compared; %s is kept",
+		snprintf(text, sizeof(text), "comparison failed; the recording was saved as %s",
 			 record_files_name(&r->files));
 		log_line("pyebpf record: ", text);
 	}
@@ -181,7 +181,7 @@ static int read_modes(const struct call *call, struct record_opts *o)
 			return fail_event(call, o->event_names.items[i], e);
 	}
 	if (o->period && !o->events.len)
-		return cmd_usage(call, "-c goes with -e: it counts events");
+		return cmd_usage(call, "-c requires -e EVENT");
 	if (o->events.len)
 		o->modes |= MODE_EVENTS;
 	if (o->modes & MODE_MEMORY && (e = events_add_memory(&o->events)) < 0)
@@ -194,7 +194,8 @@ static int read_labels(const struct call *call, struct record_opts *o)
 	int e;
 
 	if (o->async && o->label_texts.len == CONTEXT_LABELS_MAX)
-		return cmd_usage(call, "--label: %d at most with --async, which adds one",
+		return cmd_usage(call,
+				 "--label: at most %d labels with --async, which adds one itself",
 				 CONTEXT_LABELS_MAX - 1);
 	for (size_t i = 0; i < o->label_texts.len; i++) {
 		e = context_labels_add(&o->labels, o->label_texts.items[i]);
@@ -247,7 +248,8 @@ static int explain_nothing(const struct call *call, const struct record_run *r)
 		return EXIT_OK;
 	}
 	if (writer_has_kept_old(r->files.writer))
-		log_warning("%s is still the recording of before", r->files.path);
+		log_warning("%s was not overwritten: it still holds the previous recording",
+			    r->files.path);
 	cmd_try("%s", next);
 	return has_command ? EXIT_OK : EXIT_NOTHING;
 }
@@ -288,7 +290,7 @@ static void warn_of_labels(const struct record_run *r)
 
 	for (size_t i = 0; i < labels->len; i++)
 		if (!recorder_has_met_label(r->recorder, i))
-			log_warning("--label %s: no sample has one: nothing that ran %s",
+			log_warning("--label %s: no sample has this label: no recorded process %s",
 				    labels->items[i].name,
 				    labels->items[i].config.part
 					    ? "was in a span of OpenTelemetry"
@@ -304,7 +306,7 @@ static void warn_of_tasks(const struct record_run *r)
 	if (t->failed_pid)
 		log_warning("--async: pid %u: %s", t->failed_pid, t->failed);
 	else if (!t->has_asyncio)
-		log_warning("--async: no task was met: nothing that ran had imported asyncio");
+		log_warning("--async: no tasks found: no recorded process had imported asyncio");
 }
 
 /* Says what became of a recording that came to its end. */
@@ -357,57 +359,60 @@ static int run(struct call *call)
 		OPT_GROUP("What to record"),
 		RECORD_TARGET_OPTIONS(&o),
 		OPT_TIME('d', "duration", &o.duration_ns,
-			 "stop after TIME, e.g. 30s (until Ctrl-C or the last target's exit)",
+			 "stop after TIME, e.g. 30s (default: at Ctrl-C, or when all targets have "
+			 "exited)",
 			 .min = 1000000),
 		OPT_FREQ('F', "freq", &o.freq_hz,
-			 "samples a second of CPU time (99; with --diff as BASE has it)", .min = 1,
-			 .max = FREQ_MAX_HZ),
+			 "samples per second of CPU time (default: 99, or BASE's rate with --diff)",
+			 .min = 1, .max = FREQ_MAX_HZ),
 		OPT_ALIAS('r', "rate"),
 		OPT_ENUM_SET(0, "mode", &o.mode_words, "MODE[,MODE]", mode_words,
-			     "what is recorded of the threads (cpu; with -e nothing else)"),
+			     "what to record: CPU time, waits or both (default: cpu; with -e: "
+			     "events only)"),
 		OPT_LIST('e', "event", &o.event_names, "EVENT",
-			 "page-faults, cycles, GROUP:TRACEPOINT[:FIELD], "
+			 "sample on an event: page-faults, cycles, GROUP:TRACEPOINT[:FIELD], "
 			 "uprobe:FILE:FUNCTION[:argN], usdt:FILE:PROVIDER:NAME[:argN]; may repeat"),
 		OPT_U64('c', "count", &o.period, "COUNT",
-			"a sample every COUNT events (1; of clocks and hardware by --freq)",
+			"take one sample every COUNT events (default: 1; clocks and hardware "
+			"events use -F)",
 			.min = 1),
 		OPT_LIST(0, "label", &o.label_texts, "NAME=contextvar:VAR",
-			 "label samples with what the context variable VAR is set to, a str or "
-			 "int; otel: trace_id and span_id of OpenTelemetry's span; may repeat"),
+			 "label samples with the value of context variable VAR (str or int), or "
+			 "(otel) with trace_id and span_id of OpenTelemetry's span; may repeat"),
 		OPT_ENUM(0, "async", &o.async, "WHAT", async_words,
-			 "stacks of asyncio tasks begin with who awaits them, labelled by task; "
-			 "loop: on the frames of their loop; with --mode wall where tasks wait",
+			 "record asyncio and trio tasks: stacks start at the awaiting tasks (loop: "
+			 "below the event loop's frames); with --mode wall also task waits",
 			 .bare = ASYNC_TASKS),
 		OPT_FLAG(0, "opcodes", &o.has_opcodes,
-			 "also which bytecode instruction each sample is at"),
+			 "record the bytecode instruction of each sample"),
 		OPT_FLAG('n', "native", &o.has_native,
-			 "mark <native> where Python code has called C, and C has called it"),
-		OPT_FLAG(0, "no-gc", &o.no_gc, "do not mark <GC> where garbage is collected"),
+			 "show <native> where Python calls C, or C calls Python"),
+		OPT_FLAG(0, "no-gc", &o.no_gc, "do not show <GC> frames"),
 		OPT_GROUP("Output"),
 		OPT_LIST('o', "output", &o.outputs.paths, "FILE",
-			 "recording to write, or by its suffix a page, ...; may repeat "
-			 "(" DEFAULT_RECORDING ")"),
+			 "write FILE; the suffix sets the format; may repeat "
+			 "(default: " DEFAULT_RECORDING ")"),
 		OPT_FLAG(0, "open", &o.outputs.should_open, BROWSER_OPEN_HELP),
 		OPT_TIME(0, "rotate", &o.outputs.rotate_ns,
-			 "a new file every TIME, the start's time (UTC) in its name",
+			 "start a new file every TIME, named by its start time (UTC)",
 			 .min = 1000000000),
 		OPT_U32(0, "rotate-keep", &o.outputs.rotate_keep, "N",
-			"keep the last N of these files (all)", .min = 1, .max = 1000000),
+			"keep only the newest N files (default: all)", .min = 1, .max = 1000000),
 		OPT_GROUP("Comparison"),
 		OPT_LIST(0, "diff", &o.bases, "BASE",
-			 "compare with this recording then; several are runs of it"),
+			 "compare with recording BASE; repeat for several runs of BASE"),
 		OPT_LIST(0, "diff-output", &o.diff_outputs, "FILE",
 			 "write the comparison, as diff -o does; may repeat"),
 		INPUT_OPTIONS(&o.choice, &o.max_memory_bytes),
 		OPT_GROUP("Tuning"),
 		OPT_BYTES(0, "ring", &o.ring_bytes,
-			  "buffer between kernel and recorder, a power of two (8MiB)",
+			  "size of the kernel ring buffer, a power of two (default: 8MiB)",
 			  .min = 1 << 16, .max = 1 << 30),
 		OPT_U32_LIST(
 			0, "cpus", &o.cpus, "CPU[,CPU...]",
 			"sample on these CPUs only, where the targets are bound to them (all)"),
 		OPT_FLAG(0, "no-task-work", &o.no_task_work,
-			 "do not have threads read missing pages in, as before Linux 6.18"),
+			 "do not let target threads read missing pages (as before Linux 6.18)"),
 		KERNEL_OPTIONS(&o.kernel),
 		OPT_END,
 	};
@@ -446,20 +451,16 @@ static int run(struct call *call)
 
 const struct command command_record = {
 	.name = "record",
-	.summary = "sample Python processes",
+	.summary = "record where Python processes spend their time",
 	.usage = "-p PID[,PID...] [OPTION]...\n-a [OPTION]...\n--cgroup PATH [OPTION]...\n"
 		 "--container ID [OPTION]...\n[OPTION]... -- COMMAND [ARG]...",
-	.about = "Samples the Python code that processes run on the CPU, from inside the kernel: "
-		 "the "
-		 "processes are not stopped, not written to and not traced. Needs root, or the "
-		 "capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n\n"
-		 "Where -p names a program without Python, such as a launcher or a server's parent "
-		 "process, it waits for a child process that runs Python; with --no-children that "
-		 "is an error.\n\n"
-		 "The recording is readable at any moment, also after kill -9. SIGUSR1 writes what "
-		 "there is now. With COMMAND the exit status is the command's own, which is waited "
-		 "for "
-		 "where that goes on after the recording.",
+	.about = "Records the Python stacks of running processes by sampling, from inside the "
+		 "kernel. The processes are not stopped, not written to and not traced. Requires "
+		 "root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n\nIf -p names a program "
+		 "without Python, such as a launcher or a server's parent process, record waits "
+		 "for a child process that runs Python. With --no-children it fails.\n\nThe "
+		 "recording can be read at any time, even after kill -9. SIGUSR1 writes buffered "
+		 "samples now. With COMMAND, record waits for it and returns its exit status.",
 	.examples = "pyebpf record -p 412 -d 30s\t30 seconds of a running process\n"
 		    "pyebpf record -F 999 -- python3 app.py\ta program from start to end\n"
 		    "pyebpf record --container 6f2a91c0d4e8\ta container, until it ends\n"

@@ -26,10 +26,10 @@ struct kernel_opts {
 /* clang-format off */
 #define KERNEL_OPTIONS(k)                                                                          \
 	OPT_FLAG(0, "old-kernel", &(k)->is_old,                                                    \
-		 "take ticks by the program for kernels before Linux 5.17"),                       \
+		 "use the sampler for kernels before Linux 5.17"),                       \
 	OPT_STR(0, "btf", &(k)->btf, "FILE",                                                       \
-		"type information of this kernel, if it was built without; ticks are "             \
-		"taken as with --old-kernel")
+		"read the kernel's BTF from FILE, if it was built without (implies "               \
+		"--old-kernel)")
 /* clang-format on */
 
 struct record_opts {
@@ -84,14 +84,14 @@ static inline bool record_targets_has_cgroup(const struct record_targets *t)
 
 /* clang-format off */
 #define RECORD_TARGET_OPTIONS(o)                                                                   \
-	OPT_U32_LIST('p', "pid", &(o)->pids, "PID", "these processes, and their children",         \
+	OPT_U32_LIST('p', "pid", &(o)->pids, "PID", "record these processes and their children",         \
 		     .min = 1, .max = 1 << 22),                                                    \
-	OPT_FLAG('a', "all", &(o)->all, "all processes of the machine"),                           \
+	OPT_FLAG('a', "all", &(o)->all, "record all Python processes of the machine"),                           \
 	OPT_STR(0, "cgroup", &(o)->cgroup, "PATH",                                                 \
-		"processes of this cgroup and those below it, also later ones"),                   \
+		"record all processes in this cgroup and below"),                   \
 	OPT_STR(0, "container", &(o)->container, "ID",                                             \
-		"processes of this container, by the first 12 digits of its id"),                  \
-	OPT_FLAG(0, "no-children", &(o)->no_children, "not the children of -p or COMMAND")
+		"record this container (id, first 12 digits or more)"),                  \
+	OPT_FLAG(0, "no-children", &(o)->no_children, "do not record child processes")
 /* clang-format on */
 
 /* One of them, and no process twice: EXIT_OK, or EXIT_USAGE with a message. */

@@ -53,9 +53,8 @@ static int unknown_format(const struct call *call, const char *path)
 	for (const struct exporter *const *e = exporters; *e; e++)
 		for (const char *const *s = (*e)->suffixes; *s; s++)
 			strbuf_appendf(&known, ", %s", *s);
-	return cmd_usage(call,
-			 "%s: no format known by this suffix: a recording has %s or none, others%s",
-			 path, SUFFIX, strbuf_str(&known) + 1);
+	return cmd_usage(call, "%s: unknown suffix: use %s (or none) for a recording, or%s", path,
+			 SUFFIX, strbuf_str(&known) + 1);
 }
 
 static int check_paths(const struct call *call, const struct opt_list *paths, bool *has_page)
@@ -71,8 +70,10 @@ static int check_paths(const struct call *call, const struct opt_list *paths, bo
 			if (!strcmp(paths->items[k], path))
 				return cmd_usage(call, "%s is given twice as output", path);
 		if (is_recording(path) && recording)
-			return cmd_usage(call, "%s and %s: one recording is written, copy it",
-					 recording, path);
+			return cmd_usage(
+				call,
+				"%s and %s: only one .pyebpf output is written; copy it afterwards",
+				recording, path);
 		if (is_recording(path))
 			recording = path;
 		else if (!exporter_for_path(path))
@@ -91,13 +92,13 @@ int record_files_check(const struct call *call, const struct record_outputs *o)
 	if (status)
 		return status;
 	if (o->should_open && !has_page)
-		return cmd_usage(call, "--open shows pages: give -o FILE.html");
+		return cmd_usage(call, "--open needs an HTML output: add -o FILE.html");
 	if (o->rotate_keep && !o->rotate_ns)
 		return cmd_usage(call, "--rotate-keep goes with --rotate");
 	if (o->rotate_ns && paths->len > 1)
 		return cmd_usage(call, "--rotate writes recordings: give one --output");
 	if (o->rotate_ns && (!strcmp(paths->items[0], "-") || !is_recording(paths->items[0])))
-		return cmd_usage(call, "--rotate writes recordings: --output cannot be %s",
+		return cmd_usage(call, "--rotate writes .pyebpf files: --output cannot be %s",
 				 paths->items[0]);
 	return EXIT_OK;
 }
@@ -350,7 +351,9 @@ int record_files_convert(struct record_files *f)
 		int r = is_recording(paths->items[i]) ? 0 : convert(f->path, e, paths->items[i]);
 
 		if (r < 0)
-			return err_wrap(r, "%s is kept; convert it", f->path);
+			return err_wrap(r,
+					"the recording was saved as %s, but converting it failed",
+					f->path);
 		if (e == &exporter_html && !page)
 			page = paths->items[i];
 	}

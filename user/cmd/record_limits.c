@@ -47,15 +47,17 @@ static const struct limit {
 	bool leaves_nothing;    /* processes have no samples */
 	const char *words;
 } limits[] = {
-	{ asks_for_native, 11, false, false, "--native needs 3.11: nothing is marked <native>" },
+	{ asks_for_native, 11, false, false,
+	  "--native needs CPython 3.11: no <native> frames will be shown" },
 	{ asks_for_native, 14, true, false,
-	  "--native marks only where C calls back: calls need 3.14" },
+	  "--native shows only callbacks from C here; calls into C need CPython 3.14" },
 	{ asks_for_gil, UINT_MAX, true, false, "--mode gil keeps the samples of attached threads" },
 	{ asks_for_waits, 7, false, false,
-	  "waits for the GIL are among those for locks: to tell them needs 3.7" },
+	  "GIL waits are shown as lock waits; telling them apart needs CPython 3.7" },
 	{ asks_for_labels, 7, false, false, "--label needs 3.7: it has no context variables" },
-	{ asks_for_async, 8, false, false, "--async needs 3.8: its tasks are not told" },
-	{ asks_for_exceptions, 7, false, true, "--mode exception needs 3.7: it has no samples" },
+	{ asks_for_async, 8, false, false, "--async needs CPython 3.8: tasks are not recorded" },
+	{ asks_for_exceptions, 7, false, true,
+	  "--mode exception needs CPython 3.7: nothing will be recorded" },
 };
 
 static bool applies_to(const struct limit *l, const char *implementation, const char *version)
@@ -106,8 +108,8 @@ static void warn_of_kernel(const struct record_opts *o)
 	if (feature_kernel_types(&p) < 0)
 		err_clear(); /* recorded all the same */
 	else if (feature_rss_batches(&p))
-		log_warning("this kernel tells of memory 64 pages at a time (Linux 6.2 does not): "
-			    "a line may be given 256 KiB of the one before");
+		log_warning("this kernel reports memory growth in steps of 64 pages: up to 256 KiB "
+			    "may go to the wrong line (Linux 6.2 fixes this)");
 }
 
 void record_warn_of_limits(const struct record_opts *o, const struct recorder *rec)

@@ -185,7 +185,7 @@ static void show_progress(struct record_run *r)
 	    !isatty(STDERR_FILENO))
 		return;
 	r->last_progress_ns = now;
-	fprintf(stderr, "\r\033[Krecording %s, %s samples of %s process%s, %s  (Ctrl-C ends it)",
+	fprintf(stderr, "\r\033[Krecording %s, %s samples of %s process%s, %s  (Ctrl-C to stop)",
 		units_ns((now - r->sampling_ns) / NS_PER_SECOND * NS_PER_SECOND).s,
 		units_count(stats->samples).s, units_count(stats->processes).s,
 		stats->processes == 1 ? "" : "es", units_bytes(writer_size(r->files.writer)).s);
@@ -359,8 +359,7 @@ static void tell_that_command_goes_on(const struct record_run *r)
 
 	if (log_level() < LOG_LEVEL_WARNING)
 		return;
-	snprintf(text, sizeof(text),
-		 "%s (pid %d) goes on after the recording; its exit status is waited for",
+	snprintf(text, sizeof(text), "recording finished; waiting for %s (pid %d) to exit",
 		 r->targets.command->items[0], r->targets.launch.pid);
 	log_line("pyebpf record: ", text);
 	cmd_try("Ctrl-C or kill %d, to end it", r->targets.launch.pid);

@@ -21,12 +21,14 @@ int record_targets_check(const struct call *call, const struct record_opts *o)
 	int given = (o->pids.len > 0) + o->all + !!o->cgroup + !!o->container + has_command;
 
 	if (has_command && call->operands.dashed != call->operands.len)
-		return cmd_usage(call, "unexpected operand %s: a command to run goes behind --",
+		return cmd_usage(call,
+				 "unexpected argument %s: use -p PID for a running process, or -- "
+				 "COMMAND to start one",
 				 call->operands.items[0]);
 	if (!given)
 		return cmd_usage(call,
-				 "nothing to %s: give -p PID, -a, --cgroup PATH, "
-				 "--container ID or -- COMMAND",
+				 "no target to %s: use -p PID, -a, --cgroup PATH, --container ID "
+				 "or -- COMMAND",
 				 call->command == &command_record ? "record" : "watch");
 	if (given > 1)
 		return cmd_usage(call, "-p, -a, --cgroup, --container and -- COMMAND exclude "

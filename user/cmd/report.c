@@ -73,15 +73,16 @@ static int choose_output(const struct call *call, const struct report_opts *o,
 {
 	*e = o->json ? &exporter_json : o->output ? exporter_for_path(o->output) : NULL;
 	if (o->json && (o->tree || o->gil || o->by_word || o->threads || o->should_open))
-		return cmd_usage(call, "--json has paths, functions, threads and GIL at once: "
-				       "without --tree, --gil, --by, --threads, --open");
+		return cmd_usage(call, "--json already includes paths, functions, threads and GIL "
+				       "waits: omit --tree, --gil, --by, --threads, --open");
 	if (o->output && !*e)
 		return cmd_usage(call,
-				 "--output: %s: reports are written as .html; other formats: "
+				 "--output %s: report writes .html only; for other formats use "
 				 "pyebpf export",
 				 o->output);
 	if (o->gil && *e)
-		return cmd_usage(call, "--gil is a table of the terminal; pages have it anyway");
+		return cmd_usage(call,
+				 "--gil prints to the terminal; HTML pages always include it");
 	if (o->should_open && *e != &exporter_html)
 		return cmd_usage(call, "--open shows pages: --output cannot be %s", o->output);
 	return EXIT_OK;
@@ -175,33 +176,32 @@ static int run(struct call *call)
 	struct report_opts o = { .view = { .limit = AS_USUAL, .min_percent = -1 } };
 	const struct opt opts[] = {
 		OPT_GROUP("Functions"),
-		OPT_ENUM(0, "sort", &o.view.sort, "KEY", keys, "order of the table (self)"),
+		OPT_ENUM(0, "sort", &o.view.sort, "KEY", keys,
+			 "sort by self or total time (default: self)"),
 		OPT_U32('n', "limit", &o.view.limit, "N",
-			"rows of tables (20); of JSON (all); 0: all"),
-		OPT_FLAG(0, "lines", &o.view.by_line, "lines of code instead of functions"),
+			"print at most N rows; 0 for all (default: 20; JSON: all)"),
+		OPT_FLAG(0, "lines", &o.view.by_line, "show source lines instead of functions"),
 		OPT_STR(0, "by", &o.by_word, "KEY",
-			"thread, process, interpreter, module, file, label, label:NAME, or "
-			"functions of a "
-			"pattern, with "
-			"all they call: 'test_*'"),
+			"group by thread, process, interpreter, module, file, label, label:NAME, "
+			"or by functions with everything they call, e.g. 'test_*'"),
 		OPT_GROUP("Waiting"),
-		OPT_FLAG(0, "gil", &o.gil, "who waited for the GIL, and who held it meanwhile"),
+		OPT_FLAG(0, "gil", &o.gil, "show who waited for the GIL and who held it"),
 		OPT_GROUP("Call paths"),
-		OPT_FLAG(0, "tree", &o.tree, "the call tree instead of the table"),
-		OPT_PERCENT(0, "min-percent", &o.view.min_percent,
-			    "leave paths with less of the total out of the tree, of JSON all rows "
-			    "(0.5)"),
+		OPT_FLAG(0, "tree", &o.tree, "show the call tree"),
+		OPT_PERCENT(
+			0, "min-percent", &o.view.min_percent,
+			"hide call paths (JSON: rows) below PERCENT of the total (default: 0.5)"),
 		OPT_GROUP("Input"),
 		INPUT_OPTIONS(&o.choice, &o.max_memory_bytes),
 		SELECT_OPTIONS(&o.select),
-		OPT_GROUP("Around it"),
-		OPT_FLAG(0, "threads", &o.threads, "also the share of each thread"),
-		OPT_FLAG(0, "no-summary", &o.no_summary, "not what was recorded and lost"),
-		OPT_FLAG(0, "json", &o.json,
-			 "for programs: one object, docs/json.md, without what is below 0.5 %"),
+		OPT_GROUP("More"),
+		OPT_FLAG(0, "threads", &o.threads, "also show time per thread"),
+		OPT_FLAG(0, "no-summary", &o.no_summary, "omit the summary"),
+		OPT_FLAG(0, "json", &o.json, "print JSON (docs/json.md); omits rows below 0.5 %"),
 		OPT_GROUP("Page"),
 		OPT_STR('o', "output", &o.output, "FILE",
-			"an .html page with flame graph, table and timeline (the terminal)"),
+			"write an HTML page with flame graph, table and timeline (default: print "
+			"to the terminal)"),
 		OPT_SOURCE_ROOT(&o.file.source_root),
 		OPT_FLAG(0, "open", &o.should_open, BROWSER_OPEN_HELP),
 		OPT_END,
@@ -234,23 +234,19 @@ const struct command command_report = {
 	.summary = "show where the time went",
 	.usage = "[OPTION]... [FILE]...",
 	.about =
-		"Shows what was recorded, what of it was lost, and the functions by the time spent "
-		"in them. Several recordings are merged. FILE is profile.pyebpf if left out.\n\n"
-		"self is time in the function's own lines, total includes what it called; a "
-		"function that calls itself counts once. In the tree a callee stands below its "
-		"caller, and further in only where there are several.\n\n"
-		"Of recordings with waiting it shows wall time: CPU time and waiting, of all "
-		"threads "
-		"together. --kind picks another, --no-idle leaves out what only waits for work, "
-		"--threads tells what each thread did (docs/waiting.md).",
-	.examples = "pyebpf report\tthe 20 functions with most time of their own\n"
-		    "pyebpf report --tree --min-percent 2 app.pyebpf\tthe call tree, without its "
-		    "twigs\n"
-		    "pyebpf report -o app.html --open app.pyebpf\ta page with its flame graph\n"
-		    "pyebpf report --lines --sort total\tlines, with all that they call\n"
-		    "pyebpf report --by 'test_*' tests.pyebpf\twhich test takes how long\n"
-		    "pyebpf report --json --min-percent 2 app.pyebpf\tfor a program that has "
-		    "little room\n"
-		    "pyebpf report --gil wall.pyebpf\twho waited for the GIL, and who held it",
+		"Shows what was recorded, what was lost, and the functions by time. Merges several "
+		"recordings. FILE defaults to profile.pyebpf.\n\nSelf time is spent in the "
+		"function's own lines. Total time includes the functions it calls. Recursive calls "
+		"count once. In the tree a callee is printed below its caller, and is indented "
+		"only where a caller has several callees.\n\nRecordings with waits show wall time: "
+		"CPU time plus waiting, summed over all threads. --kind shows one kind, --no-idle "
+		"leaves out idle threads, --threads shows time per thread (docs/waiting.md).",
+	.examples = "pyebpf report\tthe 20 functions with the most self time\npyebpf report --tree "
+		    "--min-percent 2 app.pyebpf\tthe call tree, without small branches\npyebpf "
+		    "report -o app.html --open app.pyebpf\tan HTML page with a flame graph\npyebpf "
+		    "report --lines --sort total\tsource lines, by total time\npyebpf report --by "
+		    "'test_*' tests.pyebpf\thow long each test takes\npyebpf report --json "
+		    "--min-percent 2 app.pyebpf\tshort JSON, for a program\npyebpf report --gil "
+		    "wall.pyebpf\twho waited for the GIL, and who held it",
 	.run = run,
 };

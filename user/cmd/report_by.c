@@ -311,7 +311,7 @@ int report_by_put(const struct load *loaded, enum report_by by, const char *word
 					  &of_threads[rows.items[i].id * loaded->waits.rows.len]);
 	}
 	if (!r && !rows.len) {
-		line_put(&l, STYLE_DIM, "none of the samples has one");
+		line_put(&l, STYLE_DIM, "no sample has this label");
 		r = line_end(&l);
 	}
 	for (size_t i = shown; i < rows.len; i++)

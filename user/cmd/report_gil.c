@@ -88,14 +88,13 @@ static void put_head(struct line *l, const struct load *loaded, double dealt_ns)
 		if (wall_ns)
 			line_putf(l, STYLE_PLAIN, " (%s of wall time)",
 				  share_text(whole_of(g->waited_ns), wall_ns).s);
-		line_putf(l, STYLE_PLAIN, ", %s episodes; %s of it met who held it",
+		line_putf(l, STYLE_PLAIN, " in %s waits; the holder is known for %s",
 			  units_count(whole_of(g->episodes)).s, units_ns(whole_of(dealt_ns)).s);
 		line_end(l);
 	}
 	if (g->is_free_threaded) {
 		line_putf(l, STYLE_PLAIN,
-			  "%s of waiting for locks, in free-threaded Python: nobody knows who "
-			  "holds these",
+			  "%s waiting for locks (free-threaded Python: lock holders unknown)",
 			  units_ns(whole_of(g->lock_ns)).s);
 		line_end(l);
 	}
@@ -112,7 +111,7 @@ static int put_pairs(struct line *l, const struct load *loaded, size_t shown, do
 	line_pad(l, NAME_COLUMN);
 	line_put(l, STYLE_BOLD, "waiting in");
 	line_pad(l, column);
-	line_put(l, STYLE_BOLD, "held meanwhile by");
+	line_put(l, STYLE_BOLD, "held by");
 	r = line_end(l);
 	for (size_t i = 0; i < shown && !r; i++) {
 		put_figures(l, &rows[i], whole_ns);
@@ -159,10 +158,9 @@ static bool has_untold_gil(const struct profile *p)
 static const char *words_of_none(const struct load *loaded)
 {
 	if (!breakdown_is_known(loaded))
-		return "waiting was not recorded: pyebpf record --mode wall does";
+		return "waits were not recorded: record again with --mode wall";
 	if (has_untold_gil(loaded->profile))
-		return "no thread was seen to wait for the GIL; of CPython 3.6 that is told as "
-		       "waiting for locks";
+		return "no GIL waits recorded (CPython 3.6 GIL waits appear as lock waits)";
 	return "no thread was seen to wait for the GIL";
 }
 

@@ -175,7 +175,8 @@ static void put_samples(struct line *l, const struct load *loaded)
 		line_putf(l, STYLE_PLAIN, " of %s each: %s", units_ns(of.period).s,
 			  value_text(loaded->all_ticks, of).s);
 	if (loaded->records != loaded->all_ticks)
-		line_putf(l, STYLE_PLAIN, " (%s records: skipped ticks weigh on the next one)",
+		line_putf(l, STYLE_PLAIN,
+			  " (%s records: a record also counts the samples skipped before it)",
 			  units_count(loaded->records).s);
 }
 
@@ -243,7 +244,7 @@ static void put_wall(struct line *l, const struct load *loaded)
 	if (!gil_ns)
 		return;
 	put_label(l, "GIL");
-	line_putf(l, STYLE_PLAIN, "%s of waiting for it (%s): see who held it by --gil",
+	line_putf(l, STYLE_PLAIN, "%s spent waiting (%s); use --gil to see who held it",
 		  units_ns(gil_ns).s, share_text(gil_ns, wall_ns).s);
 	line_end(l);
 }
@@ -256,7 +257,8 @@ static bool put_part(struct line *l, const struct recording *m)
 	put_label(l, "part");
 	put_text(l, "", m->part);
 	line_put(l, STYLE_PLAIN,
-		 "; what was lost, outside and less than whole is told of the whole recording");
+		 "; \"lost\", \"outside\" and \"quality\" describe the complete recording, not "
+		 "this part");
 	return true;
 }
 
@@ -306,8 +308,7 @@ static void put_account(struct line *l, const struct load *loaded)
 	if (profile_counter(p, "outside")) {
 		put_label(l, "outside");
 		line_putf(l, STYLE_PLAIN,
-			  "Python: %s samples: threads without Python code, an interpreter's start "
-			  "and end",
+			  "Python: %s samples (native threads, interpreter start and exit)",
 			  units_count(profile_counter(p, "outside")).s);
 		line_end(l);
 	}
@@ -320,7 +321,7 @@ static void put_account(struct line *l, const struct load *loaded)
 	if (loaded->is_cut) {
 		put_label(l, "note");
 		line_put(l, STYLE_PLAIN,
-			 "a file ends early or is damaged: what was good of it is shown");
+			 "a file is truncated or damaged: showing the readable part");
 		line_end(l);
 	}
 }

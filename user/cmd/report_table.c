@@ -80,7 +80,7 @@ int report_table_put(const struct load *loaded, const struct report_view *v,
 		  : of.unit == UNIT_BYTES ? "self bytes"
 					  : "samples");
 	if (has_waits(&ranking))
-		line_put(&l, STYLE_BOLD, "  of it waits");
+		line_putf(&l, STYLE_BOLD, "  %11s", "waiting");
 	line_pad(&l, name_column);
 	line_put(&l, STYLE_BOLD, v->by_line ? "function" : row_name(v));
 	line_pad(&l, place_column);

@@ -183,15 +183,16 @@ static bool is_of_use(const struct road *r)
 
 static int note_damage(struct texts *notes, const struct road *r)
 {
-	return texts_addf(notes, "%s; the %s samples before that are used", err_message(r->end),
+	return texts_addf(notes, "%s; using the %s samples before it", err_message(r->end),
 			  units_count(r->samples).s);
 }
 
 static int note_early_end(struct texts *notes, const struct road *r, uint64_t offset)
 {
-	return texts_addf(
-		notes, "%s: ends early at byte %" PRIu64 ": its recorder was killed or still runs",
-		r->path, offset);
+	return texts_addf(notes,
+			  "%s: truncated at byte %" PRIu64
+			  ": the recorder was killed or is still running",
+			  r->path, offset);
 }
 
 int road_conclude(struct road *r, struct texts *notes)

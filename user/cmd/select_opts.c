@@ -28,7 +28,7 @@ int select_opts_read(const struct call *call, const struct select_opts *o, struc
 
 	*q = select_opts_query(o);
 	if (o->folds_imports && o->keeps_imports)
-		return cmd_usage(call, "--fold-imports or --no-fold-imports?");
+		return cmd_usage(call, "--fold-imports and --no-fold-imports cannot be combined");
 	if (!o->time_range)
 		return EXIT_OK;
 	r = select_parse_range(q, o->time_range);
@@ -118,15 +118,15 @@ int select_put_sum(const struct select_query *q, const struct select_sum *sum, s
 	strbuf_puts(out, ": ");
 	if (sum->idle_ns) {
 		select_put_query(q, out);
-		return strbuf_appendf(out, ", which leaves out %s", units_ns(sum->idle_ns).s);
+		return strbuf_appendf(out, ", excluding %s of idle time", units_ns(sum->idle_ns).s);
 	}
 	return select_put_query(q, out);
 }
 
 int select_put_others(const struct select *s, const struct profile *p, struct strbuf *out)
 {
-	strbuf_appendf(out,
-		       "%s samples of other kinds, see them by --kind: ", units_count(s->others).s);
+	strbuf_appendf(out, "%s samples of other kinds; select one with --kind: ",
+		       units_count(s->others).s);
 	return kinds_put_others(&s->kinds, p, out);
 }
 

@@ -24,27 +24,27 @@ struct select_opts {
 /* Rows of it, for commands that have containers as targets, too. */
 #define SELECT_PATTERNS(o)                                                                                \
 	OPT_LIST(0, "focus", &(o)->patterns[SELECT_FOCUS], "FUNCTION",                                    \
-		 "samples in such a function or below it, also FILE:FUNCTION"),                           \
-	OPT_LIST(0, "ignore", &(o)->patterns[SELECT_IGNORE], "FUNCTION", "samples outside of them"),      \
+		 "keep samples with a matching function on the stack"),                           \
+	OPT_LIST(0, "ignore", &(o)->patterns[SELECT_IGNORE], "FUNCTION", "drop samples with a matching function on the stack"),      \
 	OPT_LIST(0, "hide", &(o)->patterns[SELECT_HIDE], "FUNCTION",                                      \
-		 "without such frames: their time is their callers'"),                                    \
+		 "remove matching frames; their time goes to the caller"),                                    \
 	OPT_LIST(0, "module", &(o)->patterns[SELECT_MODULE], "MODULE",                                    \
-		 "samples in or below code of a module or package"),                                      \
-	OPT_LIST(0, "file", &(o)->patterns[SELECT_FILE], "FILE", "the same by path, or its end"),         \
-	OPT_LIST(0, "thread", &(o)->patterns[SELECT_THREAD], "THREAD", "by name or TID"),                 \
-	OPT_LIST(0, "process", &(o)->patterns[SELECT_PROCESS], "PROCESS", "by name or PID")
+		 "keep samples with this module or package on the stack"),                                      \
+	OPT_LIST(0, "file", &(o)->patterns[SELECT_FILE], "FILE", "keep samples with this file on the stack (path or end of path)"),         \
+	OPT_LIST(0, "thread", &(o)->patterns[SELECT_THREAD], "THREAD", "keep samples of this thread (name or TID)"),                 \
+	OPT_LIST(0, "process", &(o)->patterns[SELECT_PROCESS], "PROCESS", "keep samples of this process (name or PID)")
 
 #define SELECT_CONTAINERS(o)                                                                              \
 	OPT_LIST(0, "container", &(o)->patterns[SELECT_CONTAINER], "ID",                                  \
-		 "by the start of its id, or NAMESPACE/POD")
+		 "keep samples of this container (start of id) or pod (NAMESPACE/POD)")
 
 #define SELECT_LABELS(o)                                                                                  \
 	OPT_LIST(0, "label", &(o)->patterns[SELECT_LABEL], "NAME=VALUE",                                   \
-		 "by a label of the samples; !NAME, !NAME=VALUE: without it"),                            \
+		 "keep samples with this label; !NAME, !NAME=VALUE: without it"),                            \
 	OPT_FLAG(0, "collapse-stdlib", &(o)->collapses_stdlib,                                            \
-		 "what the standard library calls of itself is its first frame's"),                       \
+		 "fold calls inside the standard library into the first one"),                       \
 	OPT_FLAG(0, "no-idle", &(o)->leaves_idle_out,                                                     \
-		 "without a thread's outermost waits for work: pools, event loops, servers")
+		 "leave out idle threads: pool workers, event loops, servers")
 
 #define SELECT_OPTIONS(o)                                                                                 \
 	OPT_GROUP("Selection (GLOBs; each may repeat)"),                                                  \
@@ -52,13 +52,13 @@ struct select_opts {
 	SELECT_CONTAINERS(o),                                                                             \
 	SELECT_LABELS(o),                                                                                 \
 	OPT_STR(0, "time-range", &(o)->time_range, "A..B",                                                \
-		"since the start of each recording: ..5s, 1m.., 10s..20s"),                               \
-	OPT_STR(0, "kind", &(o)->kind, "KIND", "samples of this kind, or wall: cpu and off-cpu"),         \
-	OPT_ENUM(0, "merge", &(o)->merge, "BY", select_merge_names, "what one frame stands for (line)"),  \
+		"keep this part of each recording: ..5s, 1m.., 10s..20s"),                               \
+	OPT_STR(0, "kind", &(o)->kind, "KIND", "show this kind of sample; wall: cpu plus off-cpu"),         \
+	OPT_ENUM(0, "merge", &(o)->merge, "BY", select_merge_names, "merge frames by line, function, file or module (default: line)"),  \
 	OPT_FLAG(0, "fold-imports", &(o)->folds_imports,                                                  \
-		 "import statements as one frame (reports, comparisons, pages)"),                         \
+		 "show each import as one frame (default for reports and comparisons)"),                         \
 	OPT_FLAG(0, "no-fold-imports", &(o)->keeps_imports,                                               \
-		 "importlib's frames as they are (other formats)")
+		 "show importlib's frames (default for other formats)")
 
 /* For commands that show source text. */
 #define OPT_SOURCE_ROOT(to)                                                                               \
@@ -68,8 +68,8 @@ struct select_opts {
 /* Rows of a struct strip, for commands whose output may leave the house. */
 #define STRIP_OPTIONS(s)                                                                                  \
 	OPT_FLAG(0, "strip-paths", &(s)->paths,                                                           \
-		 "without folders, host, containers, and what --strip-source strips"),                    \
-	OPT_FLAG(0, "strip-source", &(s)->source, "without source text and command lines")
+		 "remove directories, host, containers, source text and command lines"),                    \
+	OPT_FLAG(0, "strip-source", &(s)->source, "remove source text and command lines")
 /* clang-format on */
 
 /* But for times and imports: they are of recordings. *q borrows the patterns. */

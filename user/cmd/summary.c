@@ -95,7 +95,7 @@ static void put_doings(struct line *l, const struct times_sum *t, uint64_t wall_
 		waits[i] = (struct doing){ wait_class_word(i), t->wait_ns[i] };
 	waits[CLASS_OTHER].ns -= stopped_ns;
 	waits[CLASS_COUNT_] = (struct doing){ "stopped", stopped_ns };
-	waits[CLASS_COUNT_ + 1] = (struct doing){ "before it was watched", t->unseen_ns };
+	waits[CLASS_COUNT_ + 1] = (struct doing){ "before tracking began", t->unseen_ns };
 	qsort(waits, DOINGS, sizeof(waits[0]), compare_doings);
 	line_putf(l, STYLE_PLAIN, "%s of %s thread%s", units_ns(wall_ns).s,
 		  units_count(t->threads).s, t->threads == 1 ? "" : "s");
@@ -120,7 +120,7 @@ static void put_times(struct line *l, const struct times_sum *t, uint64_t durati
 	put_doings(l, t, wall_ns, duration_ns);
 	if (t->wait_ns[CLASS_GIL]) {
 		line_putf(l, STYLE_PLAIN,
-			  "GIL: waited for %s time%s, %s (%s); who held it: pyebpf report --gil",
+			  "GIL: %s wait%s, %s (%s); to see who held it: pyebpf report --gil",
 			  units_count(t->episodes).s, t->episodes == 1 ? "" : "s",
 			  units_ns(t->wait_ns[CLASS_GIL]).s,
 			  share_text(t->wait_ns[CLASS_GIL], wall_ns).s);
@@ -210,17 +210,18 @@ static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_
 		return;
 	line_put(l, STYLE_PLAIN, "tasks: ");
 	if (t->sweeps)
-		line_putf(l, STYLE_PLAIN, "each process looked at every %s", look_distance(t).s);
+		line_putf(l, STYLE_PLAIN, "each process scanned every %s", look_distance(t).s);
 	else
 		line_put(l, STYLE_PLAIN, "never looked at");
 	if (t->sweeps && wall_ns)
 		line_putf(l, STYLE_PLAIN, ", for %s of one CPU", share_text(t->cpu_ns, wall_ns).s);
 	if (t->time_ns)
 		line_putf(l, STYLE_PLAIN,
-			  "; %s of task time (--kind task), a tenth of it known to %s or better",
+			  "; %s of task time (--kind task), +-%s or better for a place that takes "
+			  "10%% of it",
 			  units_ns(t->time_ns).s, place_error(t).s);
 	if (t->unsure_ns)
-		line_putf(l, STYLE_PLAIN, ", %s left out: they changed meanwhile",
+		line_putf(l, STYLE_PLAIN, ", %s dropped: tasks changed during the scan",
 			  units_ns(t->unsure_ns).s);
 	if (t->unmet)
 		line_putf(l, STYLE_PLAIN,
@@ -231,8 +232,8 @@ static void put_tasks(struct line *l, const struct task_stacks_stats *t, uint64_
 			  (unsigned long long)t->unreadable);
 	if (t->unseen)
 		line_putf(l, STYLE_PLAIN,
-			  "; %s sample%s in tasks that no look met: without those who "
-			  "await them",
+			  "; %s sample%s in tasks too short-lived to scan: their awaiting tasks "
+			  "are not shown",
 			  units_count(t->unseen).s, t->unseen == 1 ? "" : "s");
 	line_end(l);
 }

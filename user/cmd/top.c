@@ -88,21 +88,23 @@ static int run(struct call *call)
 	const struct opt opts[] = {
 		OPT_GROUP("What to watch"),
 		RECORD_TARGET_OPTIONS(&o),
-		OPT_FREQ('F', "freq", &o.freq_hz, "samples a second of CPU time (99)", .min = 1,
-			 .max = FREQ_MAX_HZ),
+		OPT_FREQ('F', "freq", &o.freq_hz, "samples per second of CPU time (default: 99)",
+			 .min = 1, .max = FREQ_MAX_HZ),
 		OPT_ALIAS('r', "rate"),
 		OPT_ENUM(0, "mode", &mode, "MODE", mode_choices,
-			 "with what threads wait for, or CPU time alone (wall, where the kernel "
-			 "can)"),
-		OPT_FLAG(0, "async", &has_async, "also tasks of event loops: key 4, --view tasks"),
+			 "record CPU time and waits, or CPU time only (default: wall, where the "
+			 "kernel supports it)"),
+		OPT_FLAG(0, "async", &has_async,
+			 "also show tasks of event loops: key 4, --view tasks"),
 		OPT_FLAG('n', "native", &o.has_native,
-			 "mark <native> where Python code has called C, and C has called it"),
-		OPT_FLAG(0, "no-gc", &o.no_gc, "do not mark <GC> where garbage is collected"),
+			 "show <native> where Python calls C, or C calls Python"),
+		OPT_FLAG(0, "no-gc", &o.no_gc, "do not show <GC> frames"),
 		OPT_GROUP("What to show (keys change it: ? lists them)"),
-		OPT_ENUM(0, "view", &table, "VIEW", table_words, "what a row is (functions)"),
+		OPT_ENUM(0, "view", &table, "VIEW", table_words,
+			 "what each row shows (default: functions)"),
 		OPT_ENUM(0, "sort", &column, "COLUMN", column_words,
-			 "by which the rows are sorted (self)"),
-		OPT_TIME(0, "window", &window_ns, "shown are the last so many (10s)",
+			 "sort rows by this column (default: self)"),
+		OPT_TIME(0, "window", &window_ns, "show the last TIME (default: 10s)",
 			 .min = NS_PER_SECOND, .max = 3600 * NS_PER_SECOND),
 		OPT_GROUP("Selection (GLOBs; each may repeat)"),
 		SELECT_PATTERNS(&selection),
@@ -145,15 +147,15 @@ static int run(struct call *call)
 
 const struct command command_top = {
 	.name = "top",
-	.summary = "watch what Python processes do",
+	.summary = "watch Python processes live",
 	.usage = "-p PID[,PID...] [OPTION]...\n-a [OPTION]...\n--cgroup PATH [OPTION]...\n"
 		 "--container ID [OPTION]...\n[OPTION]... -- COMMAND [ARG]...",
-	.about = "Shows live which functions, threads and processes take CPU time, wait, and wait "
-		 "for the GIL: of the last seconds, or since the start. It samples as record does: "
-		 "the processes are not stopped, not written to and not traced. Needs what record "
-		 "needs.\n\n"
-		 "Keys: ? lists them, q quits, s saves all since the start as a recording for "
-		 "report, diff and export. COMMAND is run without the terminal, and ended at q.",
+	.about = "Shows live which functions, threads and processes use CPU time, wait, and wait "
+		 "for the GIL, for the last seconds or since the start. The processes are not "
+		 "stopped, not written to and not traced. Requires the same permissions as "
+		 "record.\n\nKeys: ? lists them, q quits, s saves everything since the start as a "
+		 "recording for report, diff and export. COMMAND runs without the terminal, and is "
+		 "ended at q.",
 	.examples = "pyebpf top -p 412\ta running process and its children\n"
 		    "pyebpf top -a --view processes\tall of the machine\n"
 		    "pyebpf top -p 412 --thread 'worker*' --sort wait\twhere workers wait\n"

@@ -126,7 +126,7 @@ static int catch_up(struct top *t)
 	    (r = recorder_store_counters(recorder_of(t))) < 0 || (r = take(t)) < 0 ||
 	    !top_keep_is_full(&t->keep))
 		return r;
-	say(t, "the recording that s saves has grown too large: it begins anew, now");
+	say(t, "the recording for key s reached its size limit and was restarted");
 	return begin_anew(t);
 }
 
@@ -248,7 +248,7 @@ static int reset(struct top *t)
 	if (r < 0 || (r = top_model_reset(t->model, monotonic_ns())) < 0)
 		return r;
 	show_forgotten_ids(t);
-	say(t, "all begins anew");
+	say(t, "counters reset");
 	return sum_up(t);
 }
 
@@ -345,8 +345,8 @@ static int notice_end(struct top *t)
 	t->targets_are_gone = true;
 	if (record_targets_has_command(&t->run.targets) &&
 	    launch_reap(&t->run.targets.launch, true) >= 0)
-		say(t, "%s has ended, exit status %d; q quits", t->run.targets.command->items[0],
-		    launch_exit_code(&t->run.targets.launch));
+		say(t, "%s exited with status %d; press q to quit",
+		    t->run.targets.command->items[0], launch_exit_code(&t->run.targets.launch));
 	else
 		say(t, "all processes that were watched have ended; q quits");
 	if (t->view.is_paused)
@@ -368,7 +368,7 @@ int top_start(struct top *t)
 	    (r = top_terminal_open(t->terminal)) < 0 || (r = record_run_go(&t->run)) < 0)
 		return r;
 	if (!(t->run.o->modes & MODE_OFF_CPU) && t->run.o->can_do_without_waits)
-		say(t, "waiting is not shown: see pyebpf doctor, sched_switch");
+		say(t, "waits are not shown on this kernel: see row sched_switch of pyebpf doctor");
 	if (recorder_awaits_python(recorder_of(t)))
 		say(t, "no Python runtime yet: waiting for a child process that runs Python");
 	new_counts(t, &(struct top_counts){ 0 });

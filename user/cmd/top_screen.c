@@ -440,8 +440,7 @@ static void put_nothing(struct painter *p)
 	if (!lines_left(p))
 		return;
 	l = next_line(p);
-	line_put(l, STYLE_DIM,
-		 p->sums->counts.samples ? "no samples of what is shown" : "no samples yet");
+	line_put(l, STYLE_DIM, p->sums->counts.samples ? "no samples match" : "no samples yet");
 }
 
 /* The cursor is always to be seen. */
@@ -520,7 +519,7 @@ static void put_parts(struct scroll *s, const char *title, const struct top_part
 			put_number(l, p, part->wait_ns, true);
 		line_put(l, STYLE_PLAIN, " ");
 		if (part->frame == TOP_NONE)
-			line_put(l, STYLE_DIM, "(nothing: the bottom of a stack)");
+			line_put(l, STYLE_DIM, "(bottom of stack)");
 		else
 			put_function(l, p->p, part->frame, by_line);
 	}
@@ -557,15 +556,15 @@ static const char *const help_lines[] = {
 	"f               filter, as on the command line: --focus 'parse*'",
 	"                --thread main; a word alone: --focus '*word*'",
 	"/ n N           search; next, previous",
-	"r               reset: all begins anew",
+	"r               reset all counters",
 	"s               save all since the start as a recording",
 	"^L              draw the screen anew",
 	"q               quit",
 	"",
 	"SELF   CPU time in the function itself: 100% is one CPU",
 	"TOTAL  also in what it calls",
-	"WAIT   time in which it waited itself: 100% is one thread",
-	"GIL    of that for the GIL (the global interpreter lock)",
+	"WAIT   time waiting in the function itself: 100% is one thread",
+	"GIL    part of WAIT spent waiting for the GIL",
 };
 
 static void put_help(struct painter *p)

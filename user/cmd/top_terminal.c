@@ -209,12 +209,12 @@ int top_terminal_check(void)
 	int error;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return err_set(-ENOTTY, "standard %s is no terminal",
+		return err_set(-ENOTTY, "standard %s is not a terminal",
 			       isatty(STDIN_FILENO) ? "output" : "input");
 	if (!term || !*term)
-		return err_set(-ENOTSUP, "TERM is not set: nobody knows which terminal this is");
+		return err_set(-ENOTSUP, "TERM is not set: cannot tell the type of this terminal");
 	if (setupterm(term, STDOUT_FILENO, &error) == ERR)
-		return err_set(-ENOTSUP, "TERM=%s: there is no description of such a terminal",
+		return err_set(-ENOTSUP, "TERM=%s: unknown terminal type (no terminfo entry)",
 			       term);
 	can_move = has_capability(tigetstr("cup"));
 	del_curterm(cur_term);
@@ -271,7 +271,7 @@ static void choose_colours(struct top_terminal *t)
 int top_terminal_open(struct top_terminal *t)
 {
 	if (tcgetattr(STDOUT_FILENO, &saved.modes) < 0)
-		return err_set(-ENOTSUP, "the terminal's modes: %s", strerror(errno));
+		return err_set(-ENOTSUP, "cannot set the terminal mode: %s", strerror(errno));
 	setlocale(LC_CTYPE, "");
 	t->screen = newterm(NULL, stdout, stdin);
 	if (!t->screen)

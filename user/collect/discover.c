@@ -184,8 +184,8 @@ int discovery_ask(struct discovery *d, struct question *q)
 
 	if (r == -EAGAIN && !d->has_refused) {
 		d->has_refused = true;
-		log_warning("more is asked about processes than can be answered in time: some of "
-			    "their names, and they themselves, come late");
+		log_warning("too many new processes to examine in time: some processes and names "
+			    "will appear late");
 	}
 	return r;
 }

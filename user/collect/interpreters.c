@@ -84,8 +84,8 @@ int interpreters_add(struct interpreters *is, struct session *session, const str
 	is->items[layout] = new;
 	pthread_mutex_unlock(&is->lock);
 	if (rt->offsets.is_best_effort)
-		log_warning("%s: CPython %s is not known to this pyebpf: read as it describes "
-			    "itself, best effort",
+		log_warning("%s: CPython %s is not a tested version: using the offsets it "
+			    "publishes (best effort)",
 			    new.path, new.version);
 	return layout;
 }

@@ -118,8 +118,8 @@ static bool is_within_budget(struct looker *l, enum look_kind kind, struct look_
 
 	*cpu_ns = look_budget_ask(&l->budget, kind, target, monotonic_ns(), bytes, &is_first);
 	if (is_first)
-		log_note("pid %d: what is asked about it, or about others of its user or "
-			 "container, takes too long, or is too much: it is looked at less",
+		log_note("pid %d: reading its memory, or that of others of its user or container, "
+			 "takes too long: reading it less often",
 			 target.pid);
 	return *cpu_ns;
 }

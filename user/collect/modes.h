@@ -9,7 +9,7 @@
 /* What is recorded, enum session_mode, in the words of options and recordings. */
 
 #define MODES_CLASH \
-	"cpu and wall record all of the CPU time, gil and exception some of it: leave one out"
+	"gil and exception keep only part of the CPU time: do not combine them with cpu or wall"
 
 /* Is some of what is recorded asked for beside all of it? MODES_CLASH. */
 bool modes_clash(unsigned int modes);

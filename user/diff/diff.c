@@ -98,14 +98,14 @@ static int find_scale(struct diff *d)
 	if (!(base > 0 && current > 0))
 		return err_set(-EINVAL,
 			       d->normalize == DIFF_WORK
-				       ? "the units of work of both sides must be known (--work)"
-				       : "a recording does not say how long it was: values of each "
-					 "second are not to be had");
+				       ? "--normalize work needs the units of work of both sides: "
+					 "use --work N,M"
+				       : "cannot compare per second: a recording has no duration");
 	d->scale = tick * current / base;
 	if (!(d->scale > 1 / SCALE_MAX && d->scale < SCALE_MAX))
 		return err_set(-EINVAL,
-			       "a tick of base would be %g of current: one side's length, interval "
-			       "or units of work cannot be right",
+			       "one base sample would equal %g current samples: check the "
+			       "duration, interval or --work of each side",
 			       d->scale);
 	return 0;
 }

@@ -258,14 +258,14 @@ static void decide(struct judge *j)
 		g->result = GATE_REGRESSION;
 		return;
 	} else if (g->total == GATE_UNDETERMINED) {
-		g->reason = "the total could have grown beyond the threshold; give more runs, or "
-			    "longer ones";
+		g->reason =
+			"the total may have grown beyond the threshold: add runs, or record longer";
 	} else if (together > g->threshold + g->floor) {
 		g->reason = "what looks slower or new could exceed the threshold together; give "
 			    "more runs, or longer ones";
 	} else if (g->blind_share > GATE_BLIND_SHARE) {
-		g->reason = "most of the program could have become slower by three times the "
-			    "threshold unseen; give more runs, or longer ones";
+		g->reason = "too noisy: most of the program could be slower by three times the "
+			    "threshold unnoticed: add runs, or record longer";
 	}
 	if (isnan(g->could))
 		g->could = together;

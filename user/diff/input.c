@@ -342,15 +342,15 @@ static int check_runs(const struct diff_input *in, const struct cube_run *a,
 		r = texts_addf(reasons, "%s was recorded by the event %s, %s by %s", a->file,
 			       x->event, b->file, y->event);
 	if (!r && intervals_differ(x->interval_ns, y->interval_ns))
-		r = texts_addf(reasons, "%s has a sample each %g us, %s each %g us", a->file,
+		r = texts_addf(reasons, "different sampling intervals: %s %g us, %s %g us", a->file,
 			       (double)x->interval_ns / 1e3, b->file, (double)y->interval_ns / 1e3);
 	if (!r && x->other_unit.period && y->other_unit.period &&
 	    x->other_unit.period != y->other_unit.period)
 		r = texts_addf(reasons, "%s has a sample each %" PRIu64 " events, %s each %" PRIu64,
 			       a->file, x->other_unit.period, b->file, y->other_unit.period);
 	if (!r && has_unit(x) && has_unit(y) && of.unit != other.unit)
-		r = texts_addf(reasons, "%s is of %s, %s of %s", a->file, units[of.unit], b->file,
-			       units[other.unit]);
+		r = texts_addf(reasons, "different units: %s measures %s, %s measures %s", a->file,
+			       units[of.unit], b->file, units[other.unit]);
 	if (!r && versions_differ(python[0], python[1]))
 		r = texts_addf(reasons, "%s is of Python %s, %s of Python %s", a->file, python[0],
 			       b->file, python[1]);

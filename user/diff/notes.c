@@ -40,8 +40,8 @@ static int note_files(struct diff *d, const struct identity *id)
 	if (!id->ambiguous_files)
 		return 0;
 	return texts_addf(&d->notes,
-			  "%zu file%s of base could be several of current, and %s left unmatched, "
-			  "such as %s (--rename OLD=NEW)",
+			  "%zu base file%s matched several current files and %s left unmatched, "
+			  "e.g. %s (use --rename OLD=NEW)",
 			  id->ambiguous_files, id->ambiguous_files == 1 ? "" : "s",
 			  id->ambiguous_files == 1 ? "is" : "are",
 			  strtab_get(d->input->profile->strings, id->ambiguous_file));
@@ -64,9 +64,9 @@ int notes_of_sides(struct diff *d)
 			r = texts_addf(&d->notes, "%s has no samples", sides[s]);
 	if (!r && d->side[0].ticks && d->side[1].ticks) {
 		if (common_share(d) <= UNRELATED_MAX)
-			r = texts_addf(&d->notes, "the sides have next to no call path in "
-						  "common: these are different programs, or "
-						  "their code has moved (--rename OLD=NEW)");
+			r = texts_addf(&d->notes,
+				       "almost no call paths match: these are different programs, "
+				       "or code has moved (use --rename OLD=NEW)");
 		if (!r && d->dispersion == DIFF_BY_POISSON)
 			r = texts_addf(&d->notes, "noise unknown: files without time, one a "
 						  "side; give several of each (--baseline)");
@@ -75,9 +75,9 @@ int notes_of_sides(struct diff *d)
 		r = texts_addf(&d->notes, "shares are compared: a text does not say how long its "
 					  "samples are (interval_us=)");
 	if (!r && d->centre != 1)
-		r = texts_addf(&d->notes,
-			       "changes are relative to what most functions did: "
-			       "x %.3f",
-			       d->centre);
+		r = texts_addf(
+			&d->notes,
+			"changes are relative to the typical function, which changed by x %.3f",
+			d->centre);
 	return r;
 }

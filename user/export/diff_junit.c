@@ -96,8 +96,8 @@ static void put_function(struct suite *s, const struct gate_row *row)
 	case GATE_UNDETERMINED:
 		s->skipped++;
 		strbuf_appendf(&s->text,
-			       "      <skipped message=\"the data cannot tell: %s; the smallest "
-			       "change that would be found is %s\"/>\n",
+			       "      <skipped message=\"inconclusive: %s; the smallest change "
+			       "that would be found is %s\"/>\n",
 			       diff_interval(row->low, row->high).s,
 			       diff_change(row->detectable).s);
 		break;

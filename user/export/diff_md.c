@@ -173,8 +173,8 @@ static void put_verdict_rows(struct page *p, enum gate_verdict verdict, const ch
 			continue;
 		row.measure = &measure;
 		if (verdict == GATE_SLOWER && g->paid > 0)
-			snprintf(text, sizeof(text), "%s; %s of it moved here", remark,
-				 diff_amount(d, g->paid).s);
+			snprintf(text, sizeof(text), "%s; %s of it moved here from the caller",
+				 remark, diff_amount(d, g->paid).s);
 		put_row(p, what, f, &row, *text ? text : remark);
 	}
 }

@@ -97,7 +97,7 @@ struct units_text diff_amount(const struct diff *d, double ticks)
 const char *diff_class_word(const struct diff *d, uint8_t class)
 {
 	static const char *const words[DIFF_CLASS_COUNT] = {
-		[DIFF_UNCHANGED] = "unchanged", [DIFF_UNDETERMINED] = "the data cannot tell",
+		[DIFF_UNCHANGED] = "unchanged", [DIFF_UNDETERMINED] = "inconclusive",
 		[DIFF_RARE] = "possibly rare",  [DIFF_NEW] = "new",
 		[DIFF_REMOVED] = "removed",
 	};
@@ -112,7 +112,7 @@ const char *diff_class_word(const struct diff *d, uint8_t class)
 struct diff_amount_text diff_amount_words(const struct diff *d)
 {
 	static const char *const of[] = {
-		[DIFF_SECOND] = "an observed second", [DIFF_WORK] = "a unit of work"
+		[DIFF_SECOND] = "each second of recording", [DIFF_WORK] = "a unit of work"
 	};
 	const struct diff_side_sum *side = side_of(d);
 	struct diff_amount_text t;
@@ -166,14 +166,13 @@ struct diff_noise_text diff_noise(const struct diff *d)
 {
 	static const char *const words[DIFF_DISPERSION_COUNT] = {
 		[DIFF_BY_POISSON] = "noise unknown: certainty is overstated",
-		[DIFF_BY_BLOCKS] = "noise within the runs",
-		[DIFF_BY_RUNS] = "noise from run to run",
+		[DIFF_BY_BLOCKS] = "noise estimated from parts of each run",
+		[DIFF_BY_RUNS] = "noise measured between runs",
 	};
 	struct diff_noise_text t;
 
 	if (d->dispersion == DIFF_BY_PRESUMPTION)
-		snprintf(t.s, sizeof(t.s), "noise from run to run presumed: %g%%",
-			 100 * DIFF_PRESUMED);
+		snprintf(t.s, sizeof(t.s), "run-to-run noise assumed: %g%%", 100 * DIFF_PRESUMED);
 	else
 		snprintf(t.s, sizeof(t.s), "%s", words[d->dispersion]);
 	return t;
@@ -191,8 +190,8 @@ struct diff_presumed_text diff_presumed(const struct gate *g)
 
 	if (g->run_noise > 0)
 		snprintf(t.s, sizeof(t.s),
-			 "one run a side: to fail, functions are presumed to be off by %.3g%% from "
-			 "run to run (--run-noise); what would be found goes by the noise measured",
+			 "one run per side: the gate assumes %.3g%% run-to-run noise "
+			 "(--run-noise); \"detectable\" uses only the measured noise",
 			 100 * g->run_noise);
 	return t;
 }

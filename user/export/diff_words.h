@@ -60,7 +60,8 @@ struct diff_presumed_text {
 struct diff_presumed_text diff_presumed(const struct gate *g);
 
 /* Where gate->is_blind. */
-#define DIFF_BLIND_WORDS "a slowdown of everything alike cannot be seen: --work or whole runs tell"
+#define DIFF_BLIND_WORDS \
+	"a uniform slowdown cannot be detected here: use --work, or record complete runs"
 
 /*
  * The findings, each function once. By self time a function is slower for what it does itself, and

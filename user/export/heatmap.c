@@ -395,7 +395,7 @@ static int put_row(struct heatmap *m, struct rows *r, uint32_t at)
 	if (at)
 		strbuf_appendf(&m->text, "><td><a href=\"#line-%u\">%u</a>", at, at);
 	else
-		strbuf_puts(&m->text, " title=\"nobody knows at which line\"><td>?");
+		strbuf_puts(&m->text, " title=\"line unknown\"><td>?");
 	put_value_cell(m, l->self);
 	put_value_cell(m, l->total);
 	strbuf_puts(&m->text, "<td>");
@@ -436,14 +436,14 @@ static int put_rows(struct heatmap *m, const struct heat_file *file,
 
 static const char *const reasons[] = {
 	[SOURCE_EMBEDDED] = NULL,
-	[SOURCE_CHANGED] = "The source is not shown: the file has changed since it was recorded.",
-	[SOURCE_MISSING] = "The source is not shown: the file cannot be read on this machine.",
-	[SOURCE_UNKNOWN] = "The source is not shown: the recording does not have the file's "
+	[SOURCE_CHANGED] = "Source not shown: the file has changed since it was recorded.",
+	[SOURCE_MISSING] = "Source not shown: the file cannot be read on this machine.",
+	[SOURCE_UNKNOWN] = "Source not shown: the recording does not have the file's "
 			   "digest. The process "
 			   "could not read the file, or pyebpf did not record it. --source-root "
 			   "DIR shows files "
 			   "below DIR.",
-	[SOURCE_TOO_LARGE] = "The source is not shown: the file is too large.",
+	[SOURCE_TOO_LARGE] = "Source not shown: the file is too large.",
 };
 
 static void put_file_head(struct heatmap *m, const struct heat_file *file,
@@ -613,7 +613,7 @@ static int write_index(struct heatmap *m)
 	if (m->heat.placeless) {
 		strbuf_puts(&m->text, "; ");
 		put_percent(m, m->heat.placeless);
-		strbuf_puts(&m->text, " at no line of Python");
+		strbuf_puts(&m->text, " outside Python code");
 	}
 	strbuf_putc(&m->text, '\n');
 	put_tools(m, false);

@@ -160,7 +160,9 @@ static int read_sample(struct austin *a, struct profile *p, struct import_facts 
 	int r;
 
 	if (!span_take_last(&line, ' ', &metric) || !parse_metrics(a, metric, &m))
-		return malformed(a, "no numbers at its end as its mode has them");
+		return malformed(
+			a,
+			"expected the numbers that this Austin mode writes at the end of the line");
 	a->has_kinds = true;
 	if (!m.time_us && !m.memory_bytes) {
 		facts->skipped++;

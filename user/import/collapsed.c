@@ -364,7 +364,7 @@ static int read_stack(struct collapsed *c, struct span line)
 	int r;
 
 	if (!take_count(&line, &count))
-		return malformed(c, "no count at its end");
+		return malformed(c, "expected a sample count at the end of the line");
 	if (!span_number(count, TICKS_MAX - c->ticks, &ticks))
 		return malformed(c, "more than 2^53 samples");
 	if (!ticks) {

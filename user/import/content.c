@@ -213,7 +213,7 @@ static int refill(struct content *c)
 	c->input_at = 0;
 	c->input_len = (size_t)n;
 	if (!n && !c->is_between)
-		return wrong(c, "it ends early");
+		return wrong(c, "unexpected end of file");
 	return n > 0;
 }
 

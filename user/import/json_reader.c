@@ -296,9 +296,9 @@ int json_reader_next(struct json_reader *j)
 	if (!r && j->has_ended)
 		return JSON_END;
 	if (!r)
-		return json_reader_malformed(j, "it ends early");
+		return json_reader_malformed(j, "unexpected end of file");
 	if (j->has_ended)
-		return json_reader_malformed(j, "something behind its end");
+		return json_reader_malformed(j, "unexpected data after the end");
 	if (j->has_key)
 		return read_value(j);
 	if (j->depth && *j->stream.p == (is_in_object(j) ? '}' : ']'))
@@ -309,7 +309,7 @@ int json_reader_next(struct json_reader *j)
 		j->stream.p++;
 		r = skip_space(j);
 		if (r <= 0)
-			return r < 0 ? r : json_reader_malformed(j, "it ends early");
+			return r < 0 ? r : json_reader_malformed(j, "unexpected end of file");
 	}
 	return is_in_object(j) ? read_key(j) : read_value(j);
 }

@@ -703,7 +703,7 @@ static int take_stack(struct pprof *f, struct profile *p, const Pprof__Sample *f
 
 	for (size_t i = from->n_location_id; i-- && !r;) {
 		if (!key_map_find(&f->location_ids, 0, from->location_id[i], &row))
-			return malformed(f, "a sample at a location that is not there");
+			return malformed(f, "sample refers to an undefined location");
 		if (f->locations.items[row].count > INTAKE_DEPTH_MAX - depth)
 			return malformed(f, "a stack deeper than 65,536 frames");
 		depth += f->locations.items[row].count;

@@ -764,7 +764,7 @@ static int end_profile(struct speedscope *s)
 	if (s->stacks.len != s->weights.len)
 		return malformed(s, "a profile with more samples than weights, or fewer");
 	if (s->open.len)
-		return malformed(s, "a profile that ends with open frames");
+		return malformed(s, "profile ends with frames still open");
 	s->state = STATE_PROFILES;
 	s->profile++;
 	return 0;

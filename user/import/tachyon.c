@@ -201,7 +201,7 @@ static int read_at(const struct tachyon *t, uint64_t offset, void *to, size_t le
 
 	if (n < 0)
 		return (int)n;
-	return (size_t)n == len ? 0 : malformed_at(offset + (uint64_t)n, "it ends early");
+	return (size_t)n == len ? 0 : malformed_at(offset + (uint64_t)n, "unexpected end of file");
 }
 
 static bool is_zero(const uint8_t *p, size_t len)
@@ -235,7 +235,7 @@ static int check_header(const struct tachyon *t)
 	if (h->python[0] != 3 || h->python[1] < 15 || h->string_offset < HEADER_BYTES ||
 	    h->frame_offset < h->string_offset || h->frame_offset > t->size - FOOTER_BYTES ||
 	    (h->config & CONFIG_MODE_MASK) >= ARRAY_SIZE(modes))
-		return malformed_at(0, "no header as Python 3.15.0 and later write it: of a "
+		return malformed_at(0, "not a header of Python 3.15.0 or later: written by a "
 				       "pre-release, or damaged");
 	if (h->compression > COMPRESSION_ZSTD)
 		return malformed_at(56, "unknown compression");
@@ -256,10 +256,10 @@ static int read_header(struct tachyon *t)
 	if (r < 0)
 		return r;
 	if (is_zero(b, sizeof(b)))
-		return malformed_at(0, "64 zero bytes: if profiling.sampling wrote this, it was "
-				       "killed before its end, and the names are lost");
+		return malformed_at(0, "64 zero bytes: profiling.sampling was probably killed "
+				       "before it wrote the names, which are lost");
 	if (t->size < HEADER_BYTES + FOOTER_BYTES)
-		return malformed_at(t->size, "it ends early");
+		return malformed_at(t->size, "unexpected end of file");
 	t->is_big = !memcmp(b, MAGIC_BIG, 4);
 	h->version = get_u32(t, b + 4);
 	memcpy(h->python, b + 8, sizeof(h->python));

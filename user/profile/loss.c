@@ -2,38 +2,40 @@
 #include "profile/loss.h"
 
 /* What every source may lose. */
-#define LOST_BY_THE_SAMPLER(prefix, skipped)                                             \
-	{ prefix "ring_full", "ring buffer full" },                                      \
-		{ prefix "task_work_ring_full", "ring buffer full (task work)" },        \
-		{ prefix "unknown_process", "process not identified yet" },              \
-		{ prefix "no_row", "table of processes full" },                          \
-		{ prefix "thread_state_fault", "thread state not readable" },            \
-		{ prefix "thread_state_late", "thread state not found in time" },        \
-		{ prefix "task_work_failed", "thread state gone (task work)" },          \
-		{ prefix "task_work_no_scratch", "no work space (task work)" },          \
-		{ prefix "task_work_pending", "thread still in the kernel at the end" }, \
-		{ prefix "skipped_lost", skipped },                                      \
-		{ prefix "no_task_work", "too many threads in system calls" },           \
-	{                                                                                \
-		prefix "no_scratch", "no work space"                                     \
+#define LOST_BY_THE_SAMPLER(prefix, skipped)                                              \
+	{ prefix "ring_full", "ring buffer full" },                                       \
+		{ prefix "task_work_ring_full", "ring buffer full (task work)" },         \
+		{ prefix "unknown_process", "process not yet identified as Python" },     \
+		{ prefix "no_row", "table of processes full" },                           \
+		{ prefix "thread_state_fault", "Python thread state could not be read" }, \
+		{ prefix "thread_state_late", "thread state not found in time" },         \
+		{ prefix "task_work_failed",                                              \
+		  "thread state gone before the deferred read (task work)" },             \
+		{ prefix "task_work_no_scratch", "no free scratch buffer (task work)" },  \
+		{ prefix "task_work_pending",                                             \
+		  "thread had not returned to user code when recording ended" },          \
+		{ prefix "skipped_lost", skipped },                                       \
+		{ prefix "no_task_work", "too many threads in system calls" },            \
+	{                                                                                 \
+		prefix "no_scratch", "no free scratch buffer"                             \
 	}
 
 const struct loss_row loss_ticks[] = {
-	LOST_BY_THE_SAMPLER("", "skipped by the time budget"),
+	LOST_BY_THE_SAMPLER("", "skipped: sampler over its CPU budget"),
 	{ "cpu_unwatched", "on a CPU that had just come online" },
 	{ "cpu_left_out", "on a CPU that --cpus leaves out" },
-	{ "not_delivered", "not delivered by the kernel" },
-	{ "malformed", "refused by the recorder" },
+	{ "not_delivered", "timer interrupt not delivered by the kernel" },
+	{ "malformed", "malformed record (a bug in pyebpf: please report it)" },
 	{ "sampler_failed", "failed in the sampler it was imported from" },
 	{ "sampler_missed", "missed by the sampler it was imported from" },
 	{ NULL, NULL },
 };
 
 const struct loss_row loss_spans[] = {
-	LOST_BY_THE_SAMPLER("switch_", "skipped by the time budget"),
-	{ "switch_unseen", "end not told by the kernel" },
+	LOST_BY_THE_SAMPLER("switch_", "skipped: sampler over its CPU budget"),
+	{ "switch_unseen", "end of wait not reported by the kernel" },
 	{ "switch_silent", "memory that does not answer" },
-	{ "switch_no_times", "threads of which nothing is known, for want of memory" },
+	{ "switch_no_times", "threads not tracked: out of kernel memory" },
 	{ NULL, NULL },
 };
 
@@ -41,7 +43,7 @@ const struct loss_row loss_spans[] = {
  * process on a CPU have none. */
 const struct loss_row loss_events[] = {
 	LOST_BY_THE_SAMPLER(EVENT_COUNTERS,
-			    "skipped by the time budget, taken up by no later sample"),
+			    "skipped: sampler over its CPU budget, taken up by no later sample"),
 	{ NULL, NULL },
 };
 
@@ -51,7 +53,7 @@ const struct loss_row loss_quality[] = {
 	{ "fault", "cut by a missing page" },
 	{ "cut", "without their outermost frames" },
 	{ "invalid", "with a broken frame chain" },
-	{ "ambiguous", "of one of several thread states" },
+	{ "ambiguous", "ambiguous: several thread states" },
 	{ "unnamed", "with an unnamed frame" },
 	{ "approximate_lines", "with approximate lines" },
 	{ NULL, NULL },

@@ -72,13 +72,14 @@ int select_parse_range(struct select_query *q, const char *text)
 	int r;
 
 	if (!separator)
-		return err_set(-EINVAL, "'%s' is no range: 10s..20s, ..5s, 1m..", text);
+		return err_set(-EINVAL, "'%s' is not a time range, e.g. 10s..20s, ..5s or 1m..",
+			       text);
 	r = parse_end(text, (size_t)(separator - text), 0, &q->from_ns);
 	text = separator + strlen(RANGE_SEPARATOR);
 	if (!r)
 		r = parse_end(text, strlen(text), UINT64_MAX, &q->to_ns);
 	if (!r && q->from_ns >= q->to_ns)
-		r = err_set(-EINVAL, "a range ends after its start: 10s..20s, ..5s, 1m..");
+		r = err_set(-EINVAL, "the end must be after the start, e.g. 10s..20s");
 	q->has_range = !r;
 	return r;
 }
@@ -602,10 +603,10 @@ int select_samples(struct select *s, struct profile *p)
 			continue;
 		}
 		if (s->query.has_range && !has_times(p, &sample))
-			return err_set(-EINVAL, "a time range of samples that have no times");
+			return err_set(-EINVAL, "--time-range: these samples have no timestamps");
 		if (mixes_ticks(s, &sample, is_of_kind))
-			return err_set(-EINVAL, "ticks, and another recording's CPU time in ns: "
-						"look at both as --kind wall, or one by one");
+			return err_set(-EINVAL, "the recordings count CPU time in different units: "
+						"use --kind wall, or report each one alone");
 		is_sample_kept = is_kept(s, &sample) && select_cut(s, &sample);
 		if (s->query.has_range)
 			value = kinds_value(&s->kinds, p, &sample);

@@ -911,7 +911,8 @@ int decode_flush(struct decoder *d, const uint8_t *bytes, size_t len, struct pro
 		return err_set(r, "written by a newer pyebpf: section %u cannot be left out",
 			       (unsigned int)id);
 	if (r == -EFBIG)
-		return err_set(-EBADMSG, "its rows take more memory than their bytes pay for");
+		return err_set(-EBADMSG, "expands to more memory than a valid recording of this "
+					 "size could: refused");
 	return r == -EBADMSG ? err_set(r, "malformed section %u", (unsigned int)id) : r;
 }
 

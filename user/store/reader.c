@@ -95,7 +95,8 @@ static int fetch(struct reader *r, uint64_t offset, size_t len, const uint8_t **
 		if (n < 0)
 			return err_set((int)n, "%s: %s", r->path, strerror((int)-n));
 		if ((size_t)n < len)
-			return err_set(-EIO, "%s: it became shorter while it was read", r->path);
+			return err_set(-EIO, "%s: truncated by another program while being read",
+				       r->path);
 		r->window.len = (size_t)n;
 		r->window_offset = offset;
 	}
@@ -220,8 +221,8 @@ static int check_header(struct reader *r)
 			r->path, major, minor, FORMAT_MAJOR);
 	if (major && major < FORMAT_MAJOR)
 		return err_set(-EPROTONOSUPPORT,
-			       "%s: made by a development version of pyebpf (format %u.%u), which "
-			       "is not read: record anew",
+			       "%s: written by a development version of pyebpf (format %u.%u), "
+			       "which is not supported: record it again",
 			       r->path, major, minor);
 	if (major < FORMAT_MAJOR)
 		return damaged(r, 8, "no such format version");

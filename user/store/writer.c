@@ -127,7 +127,7 @@ static int lock(int fd, const char *path)
 	if (!flock(fd, LOCK_EX | LOCK_NB))
 		return 0;
 	if (errno == EWOULDBLOCK)
-		return err_set(-EBUSY, "%s: another pyebpf writes to it", path);
+		return err_set(-EBUSY, "%s: in use by another pyebpf", path);
 	return err_set(-errno, "lock %s: %s", path, strerror(errno));
 }
 
@@ -428,7 +428,7 @@ static int save_as(const struct writer *w, const char *path)
 		return 0;
 	}
 	file_remove_partial(name);
-	return r == -EEXIST ? err_set(r, "%s: there is such a file", path)
+	return r == -EEXIST ? err_set(r, "%s already exists", path)
 			    : err_set(r, "write %s: %s", path, strerror(-r));
 }
 
@@ -455,7 +455,7 @@ static int check_old(int fd, const char *path)
 
 	if (n == (ssize_t)sizeof(head) && !memcmp(head, magic, sizeof(head)))
 		return 0;
-	return err_set(-EEXIST, "%s: there is such a file, and it is no recording", path);
+	return err_set(-EEXIST, "%s already exists and is not a recording: not overwritten", path);
 }
 
 /*
@@ -477,7 +477,7 @@ static int open_locked(struct writer *w, struct stat *st)
 				continue; /* it was removed meanwhile */
 		}
 		if (fd < 0 && errno == ELOOP)
-			return err_set(-ELOOP, "%s: a symbolic link, which is not followed",
+			return err_set(-ELOOP, "%s is a symbolic link: name the file it points to",
 				       w->path);
 		if (fd < 0)
 			return err_set(-errno, "%s: %s", w->path, strerror(errno));

@@ -112,8 +112,8 @@ static int consider(struct search *s, const struct cgroup_line *l)
 		    c.id_len >= sizeof(s->full))
 			continue;
 		if (s->full[0] && (strlen(s->full) != c.id_len || memcmp(s->full, id, c.id_len)))
-			return err_set(-ENOTUNIQ, "container %s: several begin so: %s, %.*s", s->id,
-				       s->full, (int)c.id_len, id);
+			return err_set(-ENOTUNIQ, "container %s: ambiguous id: matches %s and %.*s",
+				       s->id, s->full, (int)c.id_len, id);
 		memcpy(s->full, id, c.id_len);
 		if (s->out->is_v2 || (s->out->fd >= 0 && !is_v2))
 			continue;

@@ -162,8 +162,8 @@ static int look_at_all(struct search *s, struct py_runtime *out)
 		return err_set(-ESRCH, "no process with pid %d", s->pid);
 	if (r == -EACCES || r == -EPERM)
 		return err_set(-EPERM,
-			       "no permission to see its mappings (needs root or CAP_SYS_PTRACE; "
-			       "who has it is held back by a security module or a sandbox)");
+			       "permission denied reading its memory map: needs root or "
+			       "CAP_SYS_PTRACE (as root: a security module or sandbox blocks it)");
 	if (r < 0)
 		return r;
 	while ((r = maps_next(maps, &m)) > 0) {

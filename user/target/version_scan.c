@@ -118,7 +118,7 @@ int version_scan(pid_t pid, const struct elf *elf, uint64_t bias, uint32_t *vers
 	if (r < 0)
 		return r;
 	if (!s.found)
-		return err_set(-EAGAIN, "this Python has not said its version yet");
+		return err_set(-EAGAIN, "Python is still starting: version unknown");
 	*version = s.found;
 	return 0;
 }

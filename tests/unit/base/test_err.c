@@ -60,8 +60,9 @@ static void test_err_wrap_keeps_what_follows_the_longest_path(void **state)
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	err_set(-ENOSPC, "No space left on device");
-	err_wrap(-ENOSPC, "%s is kept; convert it", path);
-	assert_non_null(strstr(err_message(-ENOSPC), "x is kept; convert it: No space left"));
+	err_wrap(-ENOSPC, "%s , but converting it failed", path);
+	assert_non_null(
+		strstr(err_message(-ENOSPC), "x , but converting it failed: No space left"));
 }
 
 int main(void)

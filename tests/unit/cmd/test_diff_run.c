@@ -207,8 +207,8 @@ static int leave_folder(void **state)
 /* --- tests ------------------------------------------------------------------------------------ */
 
 #define REFUSED "pyebpf diff: not comparable: "
-#define TRY "try: pyebpf diff --force compares them all the same\n"
-#define FORCED "note      compared all the same (--force): "
+#define TRY "try: pyebpf diff --force, to compare them anyway\n"
+#define FORCED "note      compared despite (--force): "
 #define TEXT_RUNS " t1 s1 s2 s3 --baseline t2 --baseline t3 --gate --work 1"
 
 static void test_inputs(void **state)
@@ -223,29 +223,29 @@ static void test_inputs(void **state)
 		{ "event", "diff base event", EXIT_RUNTIME, NULL,
 		  REFUSED "base was recorded by the event task-clock, event by cpu-clock\n" TRY },
 		{ "rate", "diff base rate", EXIT_RUNTIME, NULL,
-		  REFUSED "base has a sample each 1000 us, rate each 2000 us\n" TRY },
+		  REFUSED "different sampling intervals: base 1000 us, rate 2000 us\n" TRY },
 		{ "python", "diff base python", EXIT_RUNTIME, NULL,
 		  REFUSED "base is of Python 3.12.4, python of Python 3.13.0\n" TRY },
 		{ "lost", "diff base lossy", EXIT_RUNTIME, NULL,
 		  REFUSED "base lost 0.0% of its samples, current 33.3%\n" TRY },
 		{ "two reasons", "diff mode rate", EXIT_RUNTIME, NULL,
 		  REFUSED "mode was recorded in mode wall, rate in mode cpu\n" REFUSED
-			  "mode has a sample each 1000 us, rate each 2000 us\n" TRY },
+			  "different sampling intervals: mode 1000 us, rate 2000 us\n" TRY },
 		{ "one file twice on a side", "diff base micro link --baseline link", EXIT_RUNTIME,
 		  NULL, REFUSED "link is given twice as a run of base\n" TRY },
 		{ "forced", "diff --force base mode", EXIT_OK,
 		  FORCED "base was recorded in mode cpu, mode in mode wall\n", "" },
 		{ "another micro version", "diff base micro", EXIT_OK, "unchanged", "" },
 		{ "one file", "diff base", EXIT_USAGE, NULL,
-		  "pyebpf diff: which two? give BASE and CURRENT; --baseline adds further runs of "
-		  "BASE; or one, and --current-label\ntry: pyebpf diff --help\n" },
+		  "pyebpf diff: expected two recordings, BASE and CURRENT, or one recording with "
+		  "--current-label\ntry: pyebpf diff --help\n" },
 		{ "one file, of which nothing has the label", "diff base --current-label route",
 		  EXIT_OK, "note      current has no samples\n", "" },
 		{ "parts of one file are not the same twice",
 		  "diff base --base-label route=/a --current-label route=/b", EXIT_OK,
 		  "(0.0%): --base-label 'route=/a'\n", "" },
 		{ "parts by the rules of CPython", "diff base --current-label route --compat 3.15",
-		  EXIT_USAGE, NULL, "which know no --base-label and --current-label" },
+		  EXIT_USAGE, NULL, "cannot be combined with --base-label and --current-label" },
 		{ "absent", "diff base absent", EXIT_RUNTIME, NULL,
 		  "pyebpf diff: absent: No such file or directory\n" },
 		{ "zero bytes", "diff zero base", EXIT_RUNTIME, NULL,
@@ -257,16 +257,14 @@ static void test_inputs(void **state)
 		{ "a file with itself", "diff base link", EXIT_OK,
 		  "note      link is on both sides\n", "" },
 		{ "unrelated", "diff t1 other", EXIT_OK,
-		  "note      the sides have next to no call path in common: these are different "
-		  "programs",
-		  "" },
+		  "note      almost no call paths match: these are different programs", "" },
 		{ "unknown format", "diff base micro -o x.zip", EXIT_USAGE, NULL,
-		  "pyebpf diff: x.zip: no format known by this suffix" },
+		  "pyebpf diff: x.zip: unknown suffix: set the format with -f (" },
 		{ "one format, two outputs", "diff base micro -f json -o a -o b", EXIT_USAGE, NULL,
-		  "pyebpf diff: -f is of one output, and there are 2: leave it to their "
-		  "suffixes\ntry: pyebpf diff --help\n" },
+		  "pyebpf diff: -f applies to one output, but there are 2: omit -f and use a "
+		  "suffix for each\ntry: pyebpf diff --help\n" },
 		{ "work", "diff base micro --work 1,x", EXIT_USAGE, NULL,
-		  "pyebpf diff: --work: '1,x' is not units of work such as 500 or 500,480\ntry: "
+		  "pyebpf diff: --work: '1,x' is not one or two numbers, e.g. 500 or 500,480\ntry: "
 		  "pyebpf diff --help\n" },
 		{ "threshold", "diff base micro --threshold 0.1", EXIT_USAGE, NULL,
 		  "pyebpf diff: --threshold: '0.1' is not a share such as 10% or 0.5%\ntry: "
@@ -279,12 +277,11 @@ static void test_inputs(void **state)
 		{ "their share", "diff raw base --normalize share", EXIT_OK, "compared  share",
 		  "" },
 		{ "no run of theirs", "diff base raw --normalize absolute", EXIT_USAGE, NULL,
-		  "pyebpf diff: raw does not say how long its samples are (interval_us=): only "
-		  "shares "
-		  "can be compared (--normalize share)\ntry: pyebpf diff --help\n" },
+		  "pyebpf diff: raw has no sampling interval: compare shares (--normalize share), "
+		  "or import it with -F HZ\ntry: pyebpf diff --help\n" },
 		{ "no second", "diff raw base --normalize second", EXIT_USAGE, NULL,
-		  "only shares" },
-		{ "no unit of work", "diff raw base --work 1", EXIT_USAGE, NULL, "only shares" },
+		  "compare shares" },
+		{ "no unit of work", "diff raw base --work 1", EXIT_USAGE, NULL, "compare shares" },
 		{ "by CPython's rules they are of 1 ms", "diff raw raw --compat 3.15", EXIT_OK,
 		  "base x 1,", "" },
 		{ "another environment", "diff xeon epyc", EXIT_OK,
@@ -308,7 +305,7 @@ static void test_inputs(void **state)
 		  "" },
 		{ "gate: more than it took over",
 		  "diff t1 m1 m2 m3 --baseline t2 --baseline t3 --gate --work 1", EXIT_REGRESSION,
-		  "  1 s of it moved here\n", "" },
+		  "  1 s of it moved here from the caller\n", "" },
 		{ "gate: one text a side", "diff t1 s1 --gate --work 1", EXIT_INCONCLUSIVE,
 		  "gate      inconclusive", "" },
 		{ "below the threshold", "diff" TEXT_RUNS " --threshold 150%", EXIT_OK,

@@ -237,7 +237,8 @@ static void test_what_is_not_sure_is_said(void **state)
 	made.t.unreadable = 2;
 	made.t.is_cut = true;
 	text = print();
-	assert_non_null(strstr(text, "1 task (ran while it was read: may be wrong in part)\n"));
+	assert_non_null(
+		strstr(text, "1 task (was running while it was read: may be inconsistent)\n"));
 	assert_non_null(strstr(text, "2 tasks could not be read\n"));
 	assert_non_null(strstr(text, "there are more tasks than are read\n"));
 	free(text);

@@ -193,9 +193,9 @@ static void test_what_is_not_sure_is_said(void **state)
 	text = text_of(&t, 1, false);
 	check(text, "\n"
 		    "Thread 7 \"a\\x1b[31m\" (python3): on CPU, holds the GIL\n"
-		    "  [it ran while it was read: its calls may not belong together]\n"
-		    "  [outer calls are missing: their memory cannot be read]\n"
-		    "  [a call whose code cannot be read]\n"
+		    "  [the thread was running while it was read: this stack may be inconsistent]\n"
+		    "  [outer frames missing: memory not readable]\n"
+		    "  [frame with unreadable code object]\n"
 		    "  File \"@\", line 5, in work\n    work(lock)\n");
 	free(text);
 }

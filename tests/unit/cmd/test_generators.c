@@ -159,7 +159,7 @@ static void test_main_exit_codes_and_messages(void **state)
 		{ "command's own code", "sample", "-k", NULL, EXIT_INCONCLUSIVE, "", "" },
 		{ "no shell", "completions", NULL, NULL, EXIT_USAGE, "", "needs one shell" },
 		{ "wrong shell", "completions", "ksh", NULL, EXIT_USAGE, "",
-		  "no completions for 'ksh'" },
+		  "unknown shell 'ksh'" },
 		{ "wrong page", "man", "sampel", NULL, EXIT_USAGE, "", "no command 'sampel'" },
 		{ "two pages", "man", "man", "man", EXIT_USAGE, "", "one command at a time" },
 	};

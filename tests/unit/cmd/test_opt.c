@@ -134,22 +134,26 @@ static void test_opt_parse_rejects_with_a_message(void **state)
 		{ "value missing, short", { "-kF" }, "--freq needs a value: HZ" },
 		{ "flag with value", { "--kernel=1" }, "--kernel takes no value" },
 		{ "help with value", { "--help=1" }, "--help takes no value" },
-		{ "below", { "-F", "0" }, "--freq: 0 is below the limit of 1" },
-		{ "above", { "-F1000000" }, "--freq: 1000000 is above the limit of 100k" },
-		{ "above, by alias", { "--rate=1M" }, "--rate: 1M is above the limit of 100k" },
-		{ "no time", { "-d", "0" }, "--duration: 0 is below the limit of 1ms" },
+		{ "below", { "-F", "0" }, "--freq: 0 is too small: the minimum is 1" },
+		{ "above", { "-F1000000" }, "--freq: 1000000 is too large: the maximum is 100k" },
+		{ "above, by alias",
+		  { "--rate=1M" },
+		  "--rate: 1M is too large: the maximum is 100k" },
+		{ "no time", { "-d", "0" }, "--duration: 0 is too small: the minimum is 1ms" },
 		{ "not a time",
 		  { "-d", "soon" },
 		  "--duration: 'soon' is not a time such as 30s, 2m, 500ms or 1h" },
-		{ "size below", { "--ring=1k" }, "--ring: 1k is below the limit of 4 KiB" },
+		{ "size below", { "--ring=1k" }, "--ring: 1k is too small: the minimum is 4 KiB" },
 		{ "share without sign",
 		  { "--least", "5" },
 		  "--least: '5' is not a share such as 10% or 0.5%" },
-		{ "share above", { "--least=51%" }, "--least: 51% is above the limit of 50%" },
-		{ "key only", { "-l", "11" }, "-l: 11 is above the limit of 10" },
+		{ "share above",
+		  { "--least=51%" },
+		  "--least: 51% is too large: the maximum is 50%" },
+		{ "key only", { "-l", "11" }, "-l: 11 is too large: the maximum is 10" },
 		{ "beyond 32 bits",
 		  { "-p", "4294967296" },
-		  "--pid: 4294967296 is above the limit of 4294967295" },
+		  "--pid: 4294967296 is too large: the maximum is 4294967295" },
 		{ "hole in list", { "-p", "1,,2" }, "--pid: '' is not a whole number" },
 		{ "comma at the end", { "-p", "1," }, "--pid: '' is not a whole number" },
 		{ "endless number",
@@ -157,16 +161,16 @@ static void test_opt_parse_rejects_with_a_message(void **state)
 		  "--pid: '111111111111111111111111111111111111' is too large" },
 		{ "no such word",
 		  { "--mode", "walk" },
-		  "--mode: 'walk' is none of cpu, wall, off-cpu" },
+		  "--mode: 'walk' is not one of: cpu, wall, off-cpu" },
 		{ "words are not abbreviated",
 		  { "--mode=w" },
-		  "--mode: 'w' is none of cpu, wall, off-cpu" },
+		  "--mode: 'w' is not one of: cpu, wall, off-cpu" },
 		{ "no such word among several",
 		  { "--also=cpu,of" },
-		  "--also: 'of' is none of cpu, wall, off-cpu" },
+		  "--also: 'of' is not one of: cpu, wall, off-cpu" },
 		{ "comma behind words",
 		  { "--also=cpu," },
-		  "--also: '' is none of cpu, wall, off-cpu" },
+		  "--also: '' is not one of: cpu, wall, off-cpu" },
 	};
 
 	(void)state;
@@ -392,8 +396,8 @@ static const char want_help[] =
 	"\n"
 	"Common:\n"
 	"  -h, --help              show this text\n"
-	"  -v, --verbose           say more; twice: even more\n"
-	"  -q, --quiet             say nothing but errors\n"
+	"  -v, --verbose           print more; -vv for debug output\n"
+	"  -q, --quiet             print errors only\n"
 	"\n"
 	"Examples:\n"
 	"  pyebpf sample -p 412\n"

@@ -75,10 +75,8 @@ static void test_py_spy_command_is_none_of_ours(void **state)
 	const char *next = NULL;
 
 	(void)state;
-	assert_non_null(py_spy_command("top", &next));
-	assert_non_null(strstr(next, "pyebpf record"));
-	assert_non_null(py_spy_command("dump", &next));
-	assert_non_null(strstr(next, "pyebpf doctor -p PID"));
+	assert_non_null(py_spy_command("help", &next));
+	assert_non_null(strstr(next, "pyebpf --help"));
 	next = NULL;
 	assert_null(py_spy_command("record", &next));
 	assert_null(py_spy_command("to", &next));

@@ -151,7 +151,7 @@ static void test_inputs(void **state)
 		  ";f7 (/a/b/app.py:70) 140\n", NULL },
 		{ "by suffix", "export -o out.folded x.pyebpf", EXIT_OK, NULL, NULL },
 		{ "unknown suffix", "export -o out.zip x.pyebpf", EXIT_USAGE, NULL, "collapsed" },
-		{ "no format", "export x.pyebpf", EXIT_USAGE, NULL, "one of: collapsed" },
+		{ "no format", "export x.pyebpf", EXIT_USAGE, NULL, "use -f (collapsed" },
 		{ "unknown format", "export -f zip x.pyebpf", EXIT_USAGE, NULL, "collapsed" },
 		{ "no samples", "report y.pyebpf", EXIT_NOTHING, "samples    0 of",
 		  "pyebpf report: no samples of Python code: 17 ticks, 17 in processes without "
@@ -210,7 +210,7 @@ static void test_cut_recording(void **state)
 			continue;
 		}
 		assert_int_equal(r.status, EXIT_OK);
-		assert_non_null(strstr(r.out, "note       a file ends early"));
+		assert_non_null(strstr(r.out, "note       a file is truncated"));
 		with_first_half += strstr(r.out, "samples    100 of 1 ms") != NULL;
 	}
 	assert_true(errors > 0);
@@ -318,7 +318,8 @@ static void test_summary_print(void **state)
 		  "   17.9%  f5  b/app.py:1\n"
 		  "   14.3%  f4  b/app.py:1\n"
 		  "   10.7%  f3  b/app.py:1\n"
-		  "lost: 4 of 284 (1.4%): ring buffer full 3, refused by the recorder 1\n"
+		  "lost: 4 of 284 (1.4%): ring buffer full 3, malformed record (a bug in pyebpf: "
+		  "please report it) 1\n"
 		  "target never paused; pyebpf used 20 ms of CPU time, 1.0% of one CPU (2 ms in "
 		  "the "
 		  "kernel), 21 MiB of memory\n"
@@ -331,8 +332,8 @@ static void test_summary_print(void **state)
 		  { .output = "x.pyebpf", .processes = 1, .wall_ns = UINT64_C(8000000000) },
 		  0,
 		  "x.pyebpf: 280 samples of 1 process (7 records)\n"
-		  "300 ms of CPU time in 8 s, 17 ms of it without Python: it mostly waited; "
-		  "record --mode wall shows for what\n"
+		  "300 ms of CPU time in 8 s, 17 ms of it without Python: mostly waiting; "
+		  "use record --mode wall to see why\n"
 		  "   25.0%  f7  b/app.py:1\n"
 		  "   21.4%  f6  b/app.py:1\n"
 		  "   17.9%  f5  b/app.py:1\n"
@@ -367,8 +368,8 @@ static void test_summary_print(void **state)
 		  0,
 		  "x.pyebpf: 7 samples of 1 process\n"
 		  "15 s of 3 threads in 5 s: CPU 5 s (33.3%), sleep 7.5 s (50.0%), "
-		  "GIL 2.5 s (16.6%), before it was watched 10 ms (0.1%)\n"
-		  "GIL: waited for 412 times, 2.5 s (16.6%); who held it: pyebpf report --gil\n"
+		  "GIL 2.5 s (16.6%), before tracking began 10 ms (0.1%)\n"
+		  "GIL: 412 waits, 2.5 s (16.6%); to see who held it: pyebpf report --gil\n"
 		  "not sampled: 30 ms of CPU time, 300 ms of waiting (2.2%)\n"
 		  "   25.0%  f7  b/app.py:1\n"
 		  "   21.4%  f6  b/app.py:1\n"

@@ -171,7 +171,7 @@ static void test_austin_lines(void **state)
 		{ "no header, three numbers", "P4;T0:5 7,1,3\n",
 		  "off-cpu 4/5  x7000\nmemory 4/5  x3\n", NULL },
 		{ "one number in full mode", AUSTIN("full") "P4;T0:5 7\n", NULL,
-		  "line 5, at byte 46: no numbers" },
+		  "line 5, at byte 46: expected the numbers" },
 		{ "no process", AUSTIN("wall") "T0:5;a.py:f:2 7\n", NULL,
 		  "line 5, at byte 46: no P<pid>" },
 		{ "2^60 and more", AUSTIN("wall") "P4;T0:5 9223372036854775807\n", NULL,
@@ -268,14 +268,14 @@ static void test_speedscope_profiles(void **state)
 		  EVENTED("none", "[" EVENT("O", "0", "200") "," EVENT("C", "1", "201") "]"), NULL,
 		  "closes a frame that is not the innermost" },
 		{ "not closed", EVENTED("none", "[" EVENT("O", "0", "200") "]"), NULL,
-		  "ends with open frames" },
+		  "ends with frames still open" },
 		{ "no profiles", "{\"shared\":{}}", NULL, "no profiles in it" },
 		{ "a type of its own", "{\"profiles\":[{\"type\":\"x\"}]}", NULL,
 		  "neither sampled nor evented" },
 		{ "cut", "{\"profiles\":[{\"type\":\"sampled\"", NULL,
-		  "at byte 30: it ends early" },
+		  "at byte 30: unexpected end of file" },
 		{ "not JSON", "{\"profiles\":[}", NULL, "at byte 13: no value of JSON" },
-		{ "behind its end", "{\"profiles\":[]} x", NULL, "at byte 16: something behind" },
+		{ "behind its end", "{\"profiles\":[]} x", NULL, "at byte 16: unexpected data" },
 	};
 
 	(void)state;
@@ -603,7 +603,7 @@ static void test_pprof_errors(void **state)
 		void (*put)(struct strbuf *);
 		const char *error;
 	} cases[] = {
-		{ put_wrong_location, "a sample at a location that is not there" },
+		{ put_wrong_location, "sample refers to an undefined location" },
 		{ put_id_twice, "an id that another one has" },
 		{ put_id_of_none, "an id of 0" },
 		{ put_wrong_function, "a location in a function that is not there" },
@@ -677,7 +677,7 @@ static void test_import_looks_through_what_is_packed(void **state)
 
 		fixture_read(&f, NULL, packed, len - 2);
 		assert_int_equal(f.result, -EBADMSG);
-		assert_non_null(strstr(err_message(f.result), "it ends early"));
+		assert_non_null(strstr(err_message(f.result), "unexpected end of file"));
 		fixture_release(&f);
 	}
 }

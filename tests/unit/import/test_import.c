@@ -286,12 +286,14 @@ static void test_collapsed_errors(void **state)
 		int want;
 		const char *message; /* behind the path */
 	} cases[] = {
-		{ "no count", "f 1\ng\n", -EBADMSG, "line 2, at byte 4: no count at its end" },
+		{ "no count", "f 1\ng\n", -EBADMSG,
+		  "line 2, at byte 4: expected a sample count at the end of the line" },
 		{ "count with a letter", "f 1\n\n# c\ng 1x\n", -EBADMSG,
-		  "line 4, at byte 9: no count at its end" },
-		{ "negative", "f 1\ng -1\n", -EBADMSG, "line 2, at byte 4: no count at its end" },
+		  "line 4, at byte 9: expected a sample count at the end of the line" },
+		{ "negative", "f 1\ng -1\n", -EBADMSG,
+		  "line 2, at byte 4: expected a sample count at the end of the line" },
 		{ "decimals", "f 1\r\ng 1.5\n", -EBADMSG,
-		  "line 2, at byte 5: no count at its end" },
+		  "line 2, at byte 5: expected a sample count at the end of the line" },
 		{ "2^53 + 1", "f 9007199254740993\n", -EBADMSG,
 		  "line 1, at byte 0: more than 2^53 samples" },
 		{ "2^64", "f 1\nf 18446744073709551616\n", -EBADMSG,
@@ -516,7 +518,8 @@ static void test_collapsed_places_of_many_lines(void **state)
 	(void)state;
 	for (int i = 0; i < LINES; i++)
 		strbuf_appendf(&text, "main (app.py:%d);f%d (lib.py:7) %d\n", i % 100, i, i + 1);
-	snprintf(want, sizeof(want), ": line %d, at byte %zu: no count", LINES + 1, text.len);
+	snprintf(want, sizeof(want), ": line %d, at byte %zu: expected a sample count", LINES + 1,
+		 text.len);
 	strbuf_puts(&text, "broken");
 	fixture_read_bytes(&f, text.bytes, text.len);
 	assert_int_equal(f.result, -EBADMSG);

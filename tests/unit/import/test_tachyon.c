@@ -460,19 +460,20 @@ static void test_tachyon_malformed(void **state)
 	} cases[] = {
 		{ "version 0", 4, "\0", 1, -EPROTONOSUPPORT, "version 0 of profiling.sampling" },
 		{ "version 2", 4, "\2", 1, -EPROTONOSUPPORT, "version 2 of profiling.sampling" },
-		{ "python 3.14", 9, "\16", 1, -EBADMSG, "at byte 0: no header as Python 3.15.0" },
-		{ "python 2", 8, "\2", 1, -EBADMSG, "at byte 0: no header as" },
+		{ "python 3.14", 9, "\16", 1, -EBADMSG,
+		  "at byte 0: not a header of Python 3.15.0" },
+		{ "python 2", 8, "\2", 1, -EBADMSG, "at byte 0: not a header of" },
 		{ "interval", 27, "\x7f", 1, -EBADMSG, "at byte 20: impossible" },
 		{ "2^60 samples", 35, "\x10", 1, -EBADMSG, "at byte 28: more than 2^53" },
 		{ "more samples", 28, "\14", 1, -EBADMSG, "fewer samples than its header says" },
 		{ "fewer samples", 28, "\12", 1, -EBADMSG, "more samples than its header says" },
 		{ "fewer threads", 36, "\2", 1, -EBADMSG, "more threads than its header says" },
-		{ "strings in the header", 40, "\77", 1, -EBADMSG, "at byte 0: no header as" },
-		{ "strings behind frames", 46, "\1", 1, -EBADMSG, "at byte 0: no header as" },
-		{ "frames beyond the end", 54, "\1", 1, -EBADMSG, "at byte 0: no header as" },
+		{ "strings in the header", 40, "\77", 1, -EBADMSG, "at byte 0: not a header of" },
+		{ "strings behind frames", 46, "\1", 1, -EBADMSG, "at byte 0: not a header of" },
+		{ "frames beyond the end", 54, "\1", 1, -EBADMSG, "at byte 0: not a header of" },
 		{ "compression", 56, "\2", 1, -EBADMSG, "at byte 56: unknown compression" },
 		{ "no zstd", 56, "\1", 1, -EBADMSG, "its compressed part, before byte" },
-		{ "mode", 60, "\7", 1, -EBADMSG, "at byte 0: no header as" },
+		{ "mode", 60, "\7", 1, -EBADMSG, "at byte 0: not a header of" },
 		{ "kind", 76, "\4", 1, -EBADMSG, "at byte 64: unknown kind of record" },
 		{ "endless repetition", 77, "\xff", 1, -EBADMSG, ": " },
 		{ "strings", -29, "\1", 1, -EBADMSG, "more strings than their table" },
@@ -580,7 +581,7 @@ static void test_tachyon_without_header(void **state)
 	(void)state;
 	assert_int_equal(profile_new(&p), 0);
 	assert_int_equal(read_bytes(bytes, sizeof(bytes), p), -EBADMSG);
-	assert_non_null(strstr(err_message(-EBADMSG), "it was killed before its end"));
+	assert_non_null(strstr(err_message(-EBADMSG), "was probably killed"));
 	assert_int_equal(read_bytes(bytes, 64, p), -EBADMSG);
 	assert_int_equal(read_bytes(bytes, 63, p), 0);
 }

@@ -571,8 +571,9 @@ static void test_reader_open_says_what_is_wrong(void **state)
 		{ "much newer", "\x89PYEBPF\n\1\2\3\1", 12, -EPROTONOSUPPORT,
 		  "written by a newer pyebpf (format 513.259); this one reads up to 2.x" },
 		{ "1.x", "\x89PYEBPF\n\1\0\3\0", 12, -EPROTONOSUPPORT,
-		  "made by a development version of pyebpf (format 1.3), which is not read: record "
-		  "anew" },
+		  "written by a development version of pyebpf (format 1.3), which is not "
+		  "supported: "
+		  "record it again" },
 		{ "no such version", "\x89PYEBPF\n\0\0\0\0", 12, -EBADMSG,
 		  "damaged at byte 8: no such format version" },
 		{ "header alone", "\x89PYEBPF\n\2\0\0\0", 12, -EBADMSG,
@@ -1106,7 +1107,7 @@ static void test_writer_save_is_a_finished_copy(void **state)
 		assert_int_equal(profile_recording(back)->has_ended, 1);
 		vec_release(&got);
 		assert_int_equal(writer_save(w, p, path), -EEXIST);
-		assert_non_null(strstr(err_message(-EEXIST), "there is such a file"));
+		assert_non_null(strstr(err_message(-EEXIST), "already exists"));
 	}
 	assert_int_equal(writer_save(w, p, "/nonexistent/x.pyebpf"), -ENOENT);
 	vec_release(&want);
