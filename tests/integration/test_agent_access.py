@@ -94,5 +94,5 @@ def test_check_refuses_what_shows_a_secret(tmp_path):
     config = tmp_path / "agent.yaml"
     config.write_text("output: {engine: otlp, url: https://h, headers: ['Authorization: s3cret']}\n")
     done = run("agent", "--check", "--config", config)
-    assert done.returncode == 2 and "output.headers: no secret may stand here" in done.stderr
+    assert done.returncode == 2 and "output.headers: must not contain secrets" in done.stderr
     assert "s3cret" not in done.stderr

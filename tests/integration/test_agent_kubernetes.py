@@ -88,7 +88,7 @@ BAD_ANSWERS = [
     # what, answer, said
     ("403", Answer(403, b"Forbidden"), "status 403: not allowed"),
     ("500", Answer(500, b"x" * 100000), "status 500"),
-    ("malformed", Answer(200, b'{"kind":"PodList","items":[{"metadata":{"uid":]}}]}'), "no JSON"),
+    ("malformed", Answer(200, b'{"kind":"PodList","items":[{"metadata":{"uid":]}}]}'), "not valid JSON"),
     ("a web page", Answer(200, b"<html>sign in</html>"), "not a list of pods"),
     ("cut", Answer(200, b'{"items":[{"metadata":{}}'), "not a complete list"),
     ("huge pod", Answer(200, b'{"items":[{"a":"' + b"x" * (3 << 20)), "a pod of more than"),

@@ -264,7 +264,7 @@ def test_explains_a_busy_process(python, pyebpf):
     assert stack["frames"][-1]["file"].endswith("family.py")
     with open(os.path.join(REPOSITORY, "tests/workloads/family.py")) as f:
         line = f.read().splitlines()[stack["frames"][-1]["line"] - 1]
-    assert line == "    while clock() < end: pass", line
+    assert line.startswith("    while clock() < end"), line
 
     assert text.returncode == 0 and not text.stderr, text
     for part in (found["version"], found["path"], found["found_by"], found["layout"],

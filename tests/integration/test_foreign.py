@@ -178,7 +178,7 @@ def test_units_are_not_compared(tmp_path):
     wall.write_bytes(plain)
     memory.write_bytes(plain.replace(b"# mode: wall", b"# mode: memory"))
     done = harness.run("diff", wall, memory)
-    assert done.returncode == 1 and "is of time, %s of bytes" % memory in done.stderr, done.stderr
+    assert done.returncode == 1 and "measures time, %s measures bytes" % memory in done.stderr, done.stderr
     assert harness.run("diff", "--force", wall, memory).returncode == 0
     assert harness.run("diff", wall, os.path.join(FOLDER, "austin.txt.gz")).returncode == 0
 

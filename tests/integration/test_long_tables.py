@@ -100,7 +100,7 @@ def test_table_that_is_too_long(python, tmp_path):
     assert {line for _, at, line in diff["frames"] if at == file} == {0}, diff
     run("export", "-f", "heatmap", "-o", tmp_path / "heat", data)
     pages = "".join(page.read_text() for page in (tmp_path / "heat").glob("*.html"))
-    assert re.search('title="nobody knows at which line"><td>\\?<td title=.*<i>in too_long</i>', pages), pages[:4000]
+    assert re.search('title="line unknown"><td>\\?<td title=.*<i>in too_long</i>', pages), pages[:4000]
     check_dump(python, file)
 
 

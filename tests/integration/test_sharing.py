@@ -70,7 +70,7 @@ def at_home(*arguments):
 def formats():
     done = run("export", "-o", "x.nosuch")
     assert done.returncode == 2
-    return re.search(r"one of: (.*)", done.stderr).group(1).split(", ")
+    return re.search(r"-f \((.*?)\)", done.stderr).group(1).split(", ")
 
 
 def zstd_frames(data):

@@ -28,7 +28,7 @@ recorder or the process begins first, and an interpreter. The process says of ea
 it, how much it allocated there and how often it called; a judge compares the recording with that, function by function and process by
 process. Less than was said is right only where the recording says what was lost, more is never right. `make compositions` drew these
 %d compositions and wrote this page, on Linux %s with %d CPUs. `tests/truth/` has the program, the draw and the judge; `make test` draws
-40 others for each commit.
+20 others for each commit.
 
 The columns have the share of what the processes said that is in the recording, all functions of a composition together: the least of all
 compositions of that row, the median and the most. Short functions scatter: a tick has a millisecond.

@@ -536,7 +536,7 @@ static void test_runtime_find_needs_permission(void **state)
 		if (setgid(NOBODY) || setuid(NOBODY) || prctl(PR_SET_DUMPABLE, 1))
 			_exit(10);
 		if (runtime_find(cache, c.pid, &rt) != -EPERM ||
-		    !strstr(err_message(-EPERM), "no permission"))
+		    !strstr(err_message(-EPERM), "permission denied"))
 			_exit(11);
 		if (runtime_find(cache, getpid(), &rt) != -ENOENT)
 			_exit(12);
