@@ -113,7 +113,8 @@ PARTS = {"start": part_start, "begins": part_begins, "sampler": part_sampler, "c
 def measure_rounds(builds, arguments, output):
     """{row: {build: values}}, from the rows' names."""
     rows = collections.defaultdict(lambda: collections.defaultdict(list))
-    found = {p.minor: p for p in pythons.find_all() if p.linkage != "static" and not p.free_threaded}
+    found = {p.minor: p for p in pythons.find_all() if p.via == "direct" and p.linkage != "static"
+             and not p.free_threaded}
     parts = [PARTS[name] for name in PARTS if arguments.only in (None, name)]
     for i in range(arguments.rounds):
         for part in parts:
