@@ -11,7 +11,7 @@ from test_dump import has_task_work
 pytestmark = pytest.mark.usefixtures("pyebpf")
 FOLDER = os.path.join(WORKLOADS, "hangs")
 MINOR = 13  # of the interpreter in the page
-ITSELF = "walk itself"  # in the line that only some kernels have
+ITSELF = "unwind itself"  # in the line that only some kernels have
 
 
 def plain(line):
