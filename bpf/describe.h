@@ -51,8 +51,9 @@ static __always_inline void thread_identify(struct thread_event *t, struct task_
 }
 
 /*
- * What Python calls a thread can only be read while it lives, which may not be for long: user space
- * is woken for it. Of many, one in this time is enough, as it comes back after as long.
+ * Python's name of a thread can only be read while the thread lives, which may not be for long:
+ * user space is woken for it. One wake-up in this time is enough, as user space comes back after as
+ * long.
  */
 extern __u64 woken_ns;
 

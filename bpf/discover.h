@@ -353,8 +353,8 @@ static __always_inline bool program_may_be_python(struct task_struct *task)
 }
 
 /*
- * Which Python the current process runs, which is c->who. STAT_RECORDED and c->row, or the counter
- * that says why not.
+ * Finds the Python of the current process, which is c->who. Returns STAT_RECORDED and sets c->row,
+ * or returns the counter that says why not.
  */
 static __always_inline int proc_find(struct cpu_state *c, __u64 now)
 {

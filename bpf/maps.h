@@ -213,7 +213,7 @@ struct {
 	__type(value, struct task_sample);
 } task_samples __weak SEC(".maps");
 
-/* Which of task_samples has whose sample. Written by the sampler and by task work; user space maps
+/* Owners of the entries of task_samples. Written by the sampler and by task work; user space maps
  * it, to see which samples wait. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

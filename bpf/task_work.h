@@ -34,7 +34,8 @@ static __always_inline __u32 *task_scratch_of(__u32 number)
 	return &task_scratch_busy[number & (session.task_scratches - 1) & (TASK_SCRATCHES_MAX - 1)];
 }
 
-/* Which one was free and now is not; -1: none. Each CPU begins at another one. */
+/* Takes a free work space and returns its number; -1: none is free. Each CPU begins at another one.
+ */
 VERIFIED_ONCE int task_scratch_claim(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();

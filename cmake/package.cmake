@@ -93,7 +93,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 if(NOT PYEBPF_STATIC)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-  # It sees what is linked, and not what the agent loads.
+  # dpkg-shlibdeps sees what is linked, and not what the agent loads.
   get_property(loaded GLOBAL PROPERTY pyebpf_loaded)
   set(packages)
   foreach(library ${loaded})

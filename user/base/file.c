@@ -140,7 +140,7 @@ ssize_t file_pread(int fd, void *buf, size_t len, uint64_t offset)
 	return got;
 }
 
-/* All of a file that is said to have size bytes. */
+/* Reads a whole file. size: the bytes that it is said to have. */
 static int read_all(int fd, const char *path, size_t size, size_t max, char **out, size_t *len)
 {
 	_cleanup_(freep) char *bytes = NULL;

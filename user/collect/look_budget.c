@@ -19,7 +19,7 @@ static const struct limit limits_of_owner[LOOK_KIND_COUNT_] = {
 	[LOOK_READ] = { LOOK_OWNER_READS_NS, LOOK_OWNER_READS_SHARE },
 };
 
-/* Who has spent more is of the crowd, which shares that part of a CPU. */
+/* An owner that has spent more is of the crowd, which shares that part of a CPU. */
 static const struct limit limits_of_crowd[LOOK_KIND_COUNT_] = {
 	[LOOK_SEARCH] = { LOOK_CROWD_NS, LOOK_CROWD_SHARE },
 	[LOOK_READ] = { LOOK_CROWD_READS_NS, LOOK_CROWD_READS_SHARE },

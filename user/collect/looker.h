@@ -95,7 +95,7 @@ int looker_read(struct looker *l, pid_t pid, uint64_t addr, void *buf, size_t le
 void looker_touch(struct looker *l, pid_t pid, const struct py_offsets *off,
 		  const struct page_range *ranges, size_t count);
 
-/* As thread_names_read(), soon or not at all: 0, else *names is no longer the caller's, and NULL.
+/* Does thread_names_read(), soon or not at all: 0, else *names is no longer the caller's, and NULL.
  */
 int looker_thread_names(struct looker *l, struct thread_names **names);
 

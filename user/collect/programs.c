@@ -88,7 +88,7 @@ static uint32_t task_works_needed(const struct session_config *c)
 	return c->has_spans && c->has_exit_work ? TASK_WORKS_MAX : TASK_WORKS_OF_PAGES;
 }
 
-/* Where the sampler takes all of its share, a quarter of each CPU, a quarter of them walk. */
+/* A quarter of the CPUs walk if the sampler takes all of its share, a quarter of each. */
 static uint32_t task_scratches_needed(const struct session_config *c)
 {
 	uint32_t scratches = TASK_SCRATCHES_MIN;

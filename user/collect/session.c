@@ -364,7 +364,7 @@ static int set_row(struct session *s, uint32_t pid, const struct proc_row *row)
 	return errno == ENOMEM ? -E2BIG : -errno;
 }
 
-/* As python_begins() of bpf/discover.h. */
+/* Does for user space what python_begins() of bpf/discover.h does. */
 static void python_begins(struct session *s, uint32_t pid)
 {
 	struct pyebpf__bss *bss = s->skel->bss;

@@ -414,7 +414,8 @@ static void take_begun(struct spans *sp, uint64_t now)
 	}
 }
 
-/* One that is to be looked at; NULL: there is none. Those that are young no more go. */
+/* Returns a process that is to be looked at; NULL: none is. Removes those that are young no more.
+ */
 static struct young *due_young(struct spans *sp, uint64_t now)
 {
 	size_t i = 0;

@@ -20,7 +20,7 @@ struct thread_place {
 	char comm[COMM_BYTES];
 };
 
-/* What Python calls it: UTF-8, if r is 0. */
+/* Python's name of the thread: UTF-8, if r is 0. */
 struct thread_name {
 	struct thread_place place;
 	/* -ENOENT: `threading` does not know it, or not yet; -ESRCH: it has ended, and another may

@@ -283,7 +283,7 @@ static void unask(struct threads *ts, const struct wanted *w, size_t count)
 	}
 }
 
-/* One question, of threads of one process. */
+/* Asks one question, for threads of one process. */
 static int ask_names(struct threads *ts, const struct wanted *w, size_t count)
 {
 	const struct known_process *process = processes_find(ts->processes, w->process);

@@ -719,7 +719,7 @@ static void learn_shares(struct times *t, struct thread_clock *th,
 	}
 }
 
-/* One that ended before another one was listed: there may be samples of it. */
+/* The thread ended before another one was listed: samples of it may be there. */
 static int clock_get_ended(struct times *t, uint32_t tid, struct thread_clock **out)
 {
 	struct thread_clock *th = clock_find_ended(t, tid);

@@ -54,7 +54,8 @@ static int name_in_dict(struct object_reader *r, uint64_t active, uint64_t ident
 	return name_of_thread(r, search.thread, out);
 }
 
-/* Of all interpreters that have one. Returns the last error that is more than "it has none". */
+/* Lists threading._active of all interpreters that have one. Returns the last error that is more
+ * than "it has none". */
 static int list_actives(struct object_reader *r, struct threading_process *p)
 {
 	uint64_t interp, found;

@@ -34,7 +34,7 @@ static bool open_session(struct session **out)
 	return !r;
 }
 
-/* What is learned of the process where the kernel has that row of it. */
+/* Looks at the process while the kernel has that row of it. */
 static void learn(struct finder *f, struct session *s, const struct task_record *task,
 		  struct proc_row before, struct proc_row *after)
 {
@@ -67,7 +67,7 @@ static void test_finder_add_task_leaves_the_python_that_the_kernel_met(void **st
 	assert_int_equal(session_find_task(s, c.pid, &task), 0);
 	learn(f, s, &task, (struct proc_row){ .exec_id = task.exec_id, .layout = 3 }, &row);
 	assert_int_equal(row.layout, 3);
-	/* One that the process ran before says nothing of this one. */
+	/* A row of the program before says nothing of this one. */
 	learn(f, s, &task, (struct proc_row){ .exec_id = task.exec_id - 1, .layout = 3 }, &row);
 	assert_int_equal(row.layout, LAYOUT_NONE);
 	child_end(&c);
