@@ -97,27 +97,29 @@ static uint64_t count_unwatched(const struct delivery *d)
 	return d->unwatched < unseen ? d->unwatched : unseen;
 }
 
-/* Of the CPU time that has no tick, what is beyond two sigma of chance. */
+/* Ticks by which their number and the CPU time may differ: 2 % for what one clock counts and the
+ * other does not, and so many sigma of chance. */
+static uint64_t doubt_of(const struct delivery *d, int sigmas)
+{
+	return (uint64_t)(sigmas * SCATTER * sqrt((double)d->used)) + d->used / 50 + 1;
+}
+
+/* Returns the CPU time without ticks, if it is beyond two sigma of chance. */
 static uint64_t count_left_out(const struct delivery *d)
 {
 	uint64_t unseen = difference(d->used, d->seen + count_unwatched(d));
-	uint64_t doubt = (uint64_t)(2 * SCATTER * sqrt((double)d->used)) + d->used / 50 + 1;
 
-	if (unseen <= doubt)
+	if (unseen <= doubt_of(d, 2))
 		return 0;
 	return d->left_out < unseen ? d->left_out : unseen;
 }
 
-/*
- * The targets' own CPU time has the last word, as far as chance leaves no doubt: the number of
- * ticks scatters up to 1.25 times as much as that of independent ones, of which five sigma are
- * allowed, and 2 % for what one clock counts and the other does not.
- */
+/* The targets' own CPU time has the last word, as far as five sigma of chance leave no doubt. */
 static uint64_t count_not_delivered(const struct delivery *d)
 {
 	uint64_t lost = d->missed;
 	uint64_t unseen = difference(d->used, d->seen + count_unwatched(d) + count_left_out(d));
-	uint64_t doubt = (uint64_t)(5 * SCATTER * sqrt((double)d->used)) + d->used / 50 + 1;
+	uint64_t doubt = doubt_of(d, 5);
 
 	if (!d->used)
 		return lost;
